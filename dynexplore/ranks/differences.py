@@ -129,8 +129,12 @@ class _AlignedCompilations:
         counts = {rank: len(compilations) for rank, compilations in by_rank.items()}
         if len(set(counts.values())) > 1:
             yield self.uneven(by_rank, counts)
+        seen: set[tuple[str, str]] = set()  # what differs in one compilation differs in the next
         for rows in zip(*(compilations for compilations in by_rank.values() if compilations), strict=False):
-            yield from self.pair({compilation.rank: compilation for compilation in rows})
+            for difference in self.pair({compilation.rank: compilation for compilation in rows}):
+                if (difference.kind, difference.cause) not in seen:
+                    seen.add((difference.kind, difference.cause))
+                    yield difference
 
     def uneven(self, by_rank: Mapping[int, list[Compilation]], counts: Mapping[int, int]) -> Difference:
         """The difference if some ranks compiled a function more often than the others."""

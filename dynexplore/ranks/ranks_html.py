@@ -24,7 +24,7 @@ _LEGEND = (
 def overview(comparison: SideBySide) -> str:
     """The part above the choice of a rank, as HTML."""
     title, *more = ranks_text.headline(comparison).lines
-    parts = [f"<style>{lanes.STYLE}</style><p><strong>{html_text.escape(title)}</strong></p>", *map(html_report.line, more)]
+    parts = [f"<style>{lanes.STYLE}</style><p><strong>{html_report.with_code(title)}</strong></p>", *map(html_report.line, more)]
     parts += [html_report.line(ranks_text.how(comparison))]
     parts += map(html_report.line, comparison.notices)
     drawn = lanes.picture(comparison)
@@ -33,10 +33,10 @@ def overview(comparison: SideBySide) -> str:
         parts.append(html_report.rows(*ranks_text.cells(comparison)))
     if comparison.differences:
         cells = [
-            (html_text.escape(difference.kind), html_text.escape(str(difference)), html_text.escape(difference.remedy))
+            (difference.kind, html_report.with_code(str(difference)), html_report.with_code(difference.remedy))
             for difference in comparison.differences[: ranks_text.MOST_DIFFERENCES]
         ]
-        parts += [html_report.line("Differences, the worst first"), html_report.table(("of", "what", "what to do"), cells)]
+        parts += [html_report.line("Differences, the worst first"), html_report.table(("kind", "what", "what to do"), cells)]
     split = ranks_text.buckets(comparison)
     return html_report.report(*parts, html_report.code(split) if split else "")
 

@@ -78,7 +78,8 @@ def report(comparison: SideBySide) -> str:
 
 def how(comparison: SideBySide) -> str:
     """How the clock was determined, and its zero."""
-    return f"{comparison.clock.how} Seconds count from the first compilation." if comparison.clock.how and comparison.rows else ""
+    seconds = "The table has start +duration in seconds, from the first compilation on."
+    return f"{comparison.clock.how} {seconds}" if comparison.clock.how and comparison.rows else ""
 
 
 def cells(comparison: SideBySide) -> tuple[list[str], list[list[str]]]:

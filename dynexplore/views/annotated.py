@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from dynexplore.engine import events as ev
 from dynexplore.recording.recording import Recording
-from dynexplore.views.headline import cause_of, remedy_of
+from dynexplore.views.headline import cause_in_the_program, remedy_of
 from dynexplore.views.names import is_entry, is_library, plain_name, user_codes
 from dynexplore.views.timeline import line_of
 
@@ -123,7 +123,7 @@ class Annotations:
         """Mark the line that broke, in whichever function it is, and the line of this frame that leads there."""
         at = broke.user_stack[-1] if broke.user_stack else None
         begin, end = _letters(at) if at else (-1, -1)
-        full = BreakMark(position, cause_of(broke), remedy_of(broke), begin, end)
+        full = BreakMark(position, cause_in_the_program(broke, at.code if at else ""), remedy_of(broke), begin, end)
         for code, line in self._places_in_chain(broke) if broke.nested else self._places(broke):
             marks = self.breaks.setdefault((code, line), [])
             mark = full

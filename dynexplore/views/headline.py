@@ -484,6 +484,28 @@ def cause_of(broke: ev.GraphBroke) -> str:
     return cause_alone(broke) + _in_library(broke)
 
 
+def cause_in_the_program(broke: ev.GraphBroke, code: str, cause: str = "") -> str:
+    """The cause in terms of the program, of its line `code`: torch.compile's titles of the most frequent breaks do not name the
+    code. `cause` is the text where there is nothing to translate.
+
+    >>> broke = ev.GraphBroke(frame=1, kind="GB0170", title="Data-dependent branching", reason="")
+    >>> cause_in_the_program(broke, "  elif x.sum() > 0:"), cause_in_the_program(broke, "y = x")
+    ('`elif` on a tensor value', 'Data-dependent branching')
+    """
+    cause = cause or cause_of(broke)
+    if cause == "Data-dependent branching" and (branch := _BRANCH.match(code.strip())):
+        return f"`{branch[1]}` on a tensor value"
+    if cause == "Failed to trace builtin operator" and (builtin := _BUILTIN.search(broke.why)):
+        return f"Call of `{builtin[1]}`, which cannot be traced"
+    if cause.startswith("Unsupported Tensor.item() call"):
+        return "`.item()` converts a tensor to a Python number"
+    return cause
+
+
+_BRANCH = re.compile(r"(if|elif|while|assert)\b")
+_BUILTIN = re.compile(r"builtin (?:operator )?`(\w+)`")
+
+
 def cause_alone(broke: ev.GraphBroke) -> str:
     """Return the title of a break, with the fact that names its subject.
 

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Sequence
 
 from dynexplore.views.html_text import STYLE, escape, section, table
 
-__all__ = ["code", "drawing", "entry", "escape", "line", "report", "rows", "side_by_side", "table", "to_copy"]
+__all__ = ["code", "drawing", "entry", "escape", "line", "report", "rows", "side_by_side", "table", "to_copy", "with_code"]
 
 
 def report(*parts: str) -> str:
@@ -30,7 +30,16 @@ def report(*parts: str) -> str:
 
 def line(sentence: str) -> str:
     """Return a sentence as a paragraph; nothing for ""."""
-    return f"<p>{escape(sentence)}</p>" if sentence else ""
+    return f"<p>{with_code(sentence)}</p>" if sentence else ""
+
+
+def with_code(sentence: str) -> str:
+    """Return a sentence with what stands between backticks as code.
+
+    >>> with_code("`x < y` is new")
+    '<code>x &lt; y</code> is new'
+    """
+    return re.sub("`([^`]+)`", r"<code>\1</code>", escape(sentence))
 
 
 def rows(header: Sequence[str], cells: Iterable[Sequence[str]], title: str = "") -> str:

@@ -26,6 +26,7 @@ from dynexplore.views.changes import as_the_program_says
 from dynexplore.views.counts import plural
 from dynexplore.views.guard_words import condition
 from dynexplore.views.headline import (
+    cause_in_the_program,
     explain_command,
     headline,
     place_of_backend_failure,
@@ -227,20 +228,9 @@ def _cost_rows(recording: Recording, states: States) -> list[Plain]:
     return sorted(rows, key=lambda row: -row["seconds"])
 
 
-_BRANCH = re.compile(r"(if|elif|while|assert)\b")
-_BUILTIN = re.compile(r"builtin (?:operator )?`(\w+)`")
-
-
 def _cause(cost: Cost, event: ev.GraphBroke | ev.Recompiled | None) -> str:
-    """The cause of a cost in terms of the program; torch.compile's own title of the most frequent breaks does not name the code."""
-    why = event.why if isinstance(event, ev.GraphBroke) else ""
-    if cost.cause == "Data-dependent branching" and (branch := _BRANCH.match(cost.code.strip())):
-        return f"`{branch[1]}` on a tensor value"
-    if cost.cause == "Failed to trace builtin operator" and (builtin := _BUILTIN.search(why)):
-        return f"Call of `{builtin[1]}`, which cannot be traced"
-    if cost.cause.startswith("Unsupported Tensor.item() call"):
-        return "`.item()` converts a tensor to a Python number"
-    return cost.cause
+    """The cause of a cost in terms of the program."""
+    return cause_in_the_program(event, cost.code, cost.cause) if isinstance(event, ev.GraphBroke) else cost.cause
 
 
 _BREAK = re.compile(r"(?P<where>.+:\d+) in (?P<function>.+)")
