@@ -267,7 +267,8 @@ _OF_KEYS = ("DICT_CONTAINS", "DICT_KEYS", "DICT_LENGTH", "NAME_PRESENT")
 
 ROWS: tuple[Row, ...] = (
     # loops, and values computed before a graph break
-    Row("last-iteration", lambda r: "last round" in r.facts, f"{NO_ACTION}: the loop's last iteration is compiled once."),
+    Row("last-iteration", lambda r: "last round" in r.facts,
+        f"{NO_ACTION}: the last iteration gets a version of its own. Fixing the graph break in the loop removes it."),
     Row("before-break", lambda r: "from before" in r.facts, BREAK_FIRST, BREAK_FIRST_OF_MANY),
     # global state
     Row("gradient-mode", lambda r: _is_state(r, "grad|inference"),

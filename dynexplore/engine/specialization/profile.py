@@ -4,8 +4,8 @@ The idea: automatic dynamic shapes. The first call is compiled for its sizes. If
 dimension becomes dynamic, so that one more graph serves all sizes. The same applies to numbers. Strides become dynamic if they vary
 while no size does: a cache that keeps a window of its last states is, in each call, a view into a tensor of a different length.
 
-The profile only records; a row of `tables.py` decides, on facts that `decide.py` collects. It also records at which sources different objects were seen, and which guards of a
-skipped frame failed.
+The profile only records; a row of `tables.py` decides, on facts that `decide.py` collects. The profile also has the sources at
+which different objects were seen, and which guards of a skipped frame failed.
 
 In: sizes, strides, numbers, objects and failed guards of the calls that were translated, by source. Out: one `Profile` per code
 object and backend, kept by the runtime. PyTorch's counterpart: `FrameStateSizeEntry` in torch/_dynamo/pgo.py.
