@@ -12,6 +12,7 @@ lines of a report. PyTorch's counterpart: none; tlparse lists compilations in or
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any
@@ -201,8 +202,10 @@ def _of_recompile(recording: Recording, again: ev.Recompiled, costs: dict[tuple[
     place, file, line = "", "", 0
     if entered is not None:
         name, stands = _recompiled_function(recording, entered, failed)
-        place = name if is_library(stands.file) else f"{name} ({short_file(stands.file)}:{stands.first_line})"
-        file, line = stands.file, max(stands.first_line, 0)
+        resumes = _RESUMES.search(name)
+        line = int(resumes[1]) if resumes else max(stands.first_line, 0)
+        place = name if is_library(stands.file) else f"{name} ({short_file(stands.file)}:{line})"
+        file = stands.file
     if failed is None:
         return costs.setdefault(
             ("recompile", place, again.reason), Cost("recompile", place, again.reason, "", file=file, line=line)
@@ -210,6 +213,10 @@ def _of_recompile(recording: Recording, again: ev.Recompiled, costs: dict[tuple[
     reason = reason_of(recording, failed)
     cost = Cost("recompile", place, str(reason.change), "", file=file, line=line)
     return costs.setdefault(("recompile", place, reason.change.name), cost)
+
+
+_RESUMES = re.compile(r", from line (\d+) on$")
+"""The end of a resume function's name: it stands at that line, not at the first line of its function."""
 
 
 def remedies_of(cost: Cost, source: str = "") -> list[Remedy]:
