@@ -316,7 +316,7 @@ class _LogConverter:
         seconds = seconds_of(metrics.get("entire_frame_compile_time_s"))
         if self._failed(compile_, frame, function, code) or not (guards or metrics.get("has_guarded_code")):
             is_limit = bool(self._recording.of_frame(frame, ev.CacheLimitReached))
-            why = "torch.compile's limit of entries is reached" if is_limit else _why_plain(compile_)
+            why = "torch.compile's recompile limit is reached" if is_limit else _why_plain(compile_)
             place = {"function": function, "file": code.file, "line": code.first_line}
             self._record(compile_.ended, ev.FrameSkipped(frame=frame, reason=why, **place))  # type: ignore[arg-type]
             self._record(compile_.ended, ev.FrameFinished(frame=frame, outcome="skipped", seconds=seconds))

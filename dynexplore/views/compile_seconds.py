@@ -3,8 +3,9 @@
 The idea: the backend's time is recorded per graph. The rest of a frame's compile time is the engine's own work: tracing,
 guards, code generation.
 
-In: a Recording. Out: `seconds_by_frame(recording)`; `seconds_of_breaks(recording)`, by the frame that broke. PyTorch's
-counterpart: `compile_times` in torch/_dynamo/utils.py, which does not relate times to the program.
+In: a Recording. Out: `seconds_by_frame(recording)`; `seconds_of_breaks(recording)`, by the frame that broke;
+`frames_after_breaks(recording)`, the frames that these seconds are of. PyTorch's counterpart: `compile_times` in
+torch/_dynamo/utils.py, which does not relate times to the program.
 """
 
 from __future__ import annotations
@@ -52,9 +53,18 @@ def seconds_by_frame(recording: Recording) -> dict[int, Seconds]:
 def seconds_of_breaks(recording: Recording) -> dict[int, Seconds]:
     """Frame -> the time of first compiling its resume functions; recompiles are counted separately."""
     of_frames = seconds_by_frame(recording)
-    again = {event.frame for event in recording.of(ev.Recompiled)}
     seconds: defaultdict[int, Seconds] = defaultdict(Seconds)
+    for parent, frames in frames_after_breaks(recording).items():
+        for frame in frames:
+            seconds[parent] += of_frames.get(frame, Seconds())
+    return seconds
+
+
+def frames_after_breaks(recording: Recording) -> dict[int, list[int]]:
+    """Frame -> the frames in which its resume functions were first compiled."""
+    again = {event.frame for event in recording.of(ev.Recompiled)}
+    frames: defaultdict[int, list[int]] = defaultdict(list)
     for entered in recording.frames:
         if entered.parent is not None and entered.code.resumes >= 0 and entered.frame not in again:
-            seconds[entered.parent] += of_frames.get(entered.frame, Seconds())
-    return seconds
+            frames[entered.parent].append(entered.frame)
+    return frames

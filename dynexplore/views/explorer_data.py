@@ -37,7 +37,7 @@ from dynexplore.views import (
 from dynexplore.views.annotated import Annotations
 from dynexplore.views.guard_words import check_of
 from dynexplore.views.modified_python import python_of_frame
-from dynexplore.views.names import decorator_of, is_entry, module_name, module_path
+from dynexplore.views.names import decorator_of, is_entry, is_library, module_name, module_path
 from dynexplore.views.raising_operators import raising_operators
 from dynexplore.views.specializations import decisions, specialized_by
 from dynexplore.views.timeline import Locals, Stack, State, Timeline, common
@@ -152,7 +152,8 @@ def _code(code: ev.CodeView) -> Plain:
         if row.line > 0:
             plain |= _span(row, lines, code.first_line)
     name = f"@{decorator}" if (decorator := decorator_of(code)) else code.qualname
-    return {"name": name, "file": code.file, "first": code.first_line, "lines": lines, "rows": rows}
+    of_library = {"ofLibrary": 1} if is_library(code.file) else {}
+    return {"name": name, "file": code.file, "first": code.first_line, "lines": lines, "rows": rows, **of_library}
 
 
 def _span(row: ev.ListingRow, lines: list[str], first: int) -> Plain:

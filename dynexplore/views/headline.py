@@ -387,11 +387,11 @@ def _and_limit(recording: Recording, cause: str | None = None) -> str:
     if not reached:
         return ""
     cause = _cause_of_limit(recording, reached[0]) if cause is None else cause
-    function = _name_at_limit(recording, reached[0])
+    function = name_at_limit(recording, reached[0])
     return f"; {function} reached the recompile limit of {reached[0].limit}" + _in_parentheses(cause)
 
 
-def _name_at_limit(recording: Recording, reached: ev.CacheLimitReached) -> str:
+def name_at_limit(recording: Recording, reached: ev.CacheLimitReached) -> str:
     """The function that is no longer compiled; a resume function is named by its line, as are its frames."""
     name = _function_of(recording, reached.frame)
     same = next((entered for entered in recording.frames if entered.code.qualname == reached.function), None)
@@ -596,7 +596,7 @@ def _limit(recording: Recording) -> Headline | None:
     summary = f"{_name(recording)}: {counted(recording)}; the recompile limit of {first.limit} was reached."
     cause = f": {reason}" if (reason := _cause_of_limit(recording, first)) else ""
     place = _stand(recording, first.frame) or _called_at(recording, first.frame)
-    function = _name_at_limit(recording, first) + _in_parentheses(place)
+    function = name_at_limit(recording, first) + _in_parentheses(place)
     where = f"{function} runs as plain Python from then on{cause}."
     return Headline(summary, where, _remedy_of_limit(recording, first), "break", _position(recording, first))
 

@@ -26,15 +26,18 @@ from dynexplore.views.changes import as_the_program_says
 from dynexplore.views.counts import plural
 from dynexplore.views.guard_words import condition
 from dynexplore.views.headline import (
+    LAUNCHERS,
     cause_in_the_program,
     explain_command,
     headline,
+    name_at_limit,
     place_of_backend_failure,
     place_of_break,
     remedy_of_backend,
 )
 from dynexplore.views.miss_reasons import call_of_frame
 from dynexplore.views.names import frame_name, is_library, plain_name, short_file, skipped_name
+from dynexplore.views.program_report import closest_candidate
 from dynexplore.views.raising_operators import raising_operators
 from dynexplore.views.ranked_costs import Cost, costs_of, remedies_data
 from dynexplore.views.story import opening, place_of
@@ -52,7 +55,8 @@ _MOST_FACTS = 4
 
 def overview_data(recording: Recording, states: States) -> Plain:
     """The verdict in at most two lines, the rows, the functions, the seconds, the timeline, and the initial view."""
-    costs = [*_cost_rows(recording, states), *_plain_rows(recording)]
+    lost = _cost_rows(recording, states)
+    costs = [*lost, *_plain_rows(recording, lost)]
     rows = [*_failure_rows(recording, states), *sorted(costs, key=lambda row: row["isExpected"])]
     functions = functions_of(recording)
     seconds = _seconds(recording)
@@ -216,12 +220,14 @@ def _cost_rows(recording: Recording, states: States) -> list[Plain]:
                 "more": _more(recording, cost, splits=splits),
                 "times": cost.times,
                 "recompiles": cost.recompiles,
+                "removes": _removed(recording, cost) if splits else 0,
                 "seconds": round(seconds, 4),
                 **remedy,
                 "place": place_of(recording, states, _position(recording, first)) if first is not None else [],
                 "facts": _facts(recording, cost, first),
                 "remedies": remedies_data(recording, cost),
                 "frames": list(cost.frames) if kind == "recompile" else [],
+                "compiled": list(dict.fromkeys(cost.compiled)) if splits else [],
                 "isExpected": int(cost.is_expected or not splits),
             }
         )
@@ -283,18 +289,30 @@ def _splits(recording: Recording, cost: Cost) -> bool:
     return any(is_behind(frame) for frame in with_graphs)
 
 
+def _removed(recording: Recording, cost: Cost) -> int:
+    """For a graph break: the recompiles of its resume functions, which do not exist without the break."""
+    if cost.kind == "recompile":
+        return 0
+    entered = {event.frame: event for event in recording.frames}
+    again = [entered[event.frame] for event in recording.of(ev.Recompiled) if event.frame in entered]
+    return sum(event.code.resumes >= 0 and event.parent in cost.frames for event in again)
+
+
 def _more(recording: Recording, cost: Cost, *, splits: bool) -> str:
     """Further facts about a row, in one sentence."""
     if cost.kind == "graph break":
         if not splits:
             return "It is the last operation, so no graph is split."
-        if cost.recompiles:
-            return f"The code after it recompiled {plural(cost.recompiles, 'time')}."
-        return ""
+        return _removes(_removed(recording, cost))
     limits = recording.once("limits that were reached", lambda: _limits_reached(recording))
     codes = [recording.original_code(frame).id for frame in cost.frames if recording.of_frame(frame, ev.FrameEntered)]
     limit = next((limits[key] for key in (_place(cost)[0], *codes) if key in limits), 0)
     return f"After {plural(limit, 'version')} (the limit), later calls ran as plain Python." if limit else ""
+
+
+def _removes(recompiles: int) -> str:
+    """What else a fix of a break removes, in one sentence."""
+    return f"A fix also removes {plural(recompiles, 'recompile')}." if recompiles else ""
 
 
 def _limits_reached(recording: Recording) -> dict[str | int, int]:
@@ -345,14 +363,19 @@ def _check(recording: Recording, failed: ev.GuardFailed) -> str:
     return match or condition(as_the_program_says(recording, failed))
 
 
-def _plain_rows(recording: Recording) -> list[Plain]:
-    """The program's functions that ran as plain Python, and why."""
+def _plain_rows(recording: Recording, costs: Sequence[Plain]) -> list[Plain]:
+    """The program's functions that ran as plain Python, and why. The row of recompiles that reached the limit says it of its
+    function.
+    """
+    at_limit = {row["where"] for row in costs if row["kind"] == "recompile" and row["more"]}
     seen: dict[tuple[str, int, str], Plain] = {}
     if any(ended.error for ended in recording.of(ev.ProgramEnded)):  # the error is the reason
         return []
     resumed = {entered.frame for entered in recording.frames if entered.code.resumes >= 0}
     for event in recording.of(ev.FrameSkipped):
         if is_library(event.file) or (event.frame in resumed and event.reason == ev.NO_TENSORS):  # follows a last break
+            continue
+        if recording.of_frame(event.frame, ev.CacheLimitReached) and f"{short_file(event.file)}:{event.line}" in at_limit:
             continue
         key = (event.file, event.line, event.reason)
         if key in seen:
@@ -414,17 +437,45 @@ def _verdict(recording: Recording, rows: Sequence[Plain], functions: Sequence[Fu
     if not recompiles and not breaks:
         return _clean(recording, functions, seconds)
     total = seconds["compile"] + seconds["recompile"]
-    of = f" of {seconds_text(total)} compile time" if total else ""
-    counted = []
-    if recompiles:
-        counted.append((seconds["recompile"], plural(recompiles, "recompile"), "took"))
-    if breaks:
-        counted.append((sum(row["seconds"] for row in rows if row["kind"] == "break"), plural(breaks, "graph break"), "cost"))
-    sentences: list[str] = []
-    for spent, number, cost in sorted(counted, key=lambda spent: -spent[0]):  # the largest loss first
-        whole = of if not sentences else ""
+    limit = _limit(recording)
+    of = f" of {seconds_text(total)} compile time" if total and not limit else ""
+    to_fix = [row for row in rows if row["kind"] != "plain" and not row["isExpected"]]
+    sentences = [limit] if limit else []
+    for spent, number, cost in _losses(to_fix or rows):
+        whole, of = of, ""
         sentences.append(f"{number} {cost} {seconds_text(spent)}{whole}." if spent else f"{number} cost no compile time.")
+    quiet = [row for row in rows if row["isExpected"] and row["kind"] != "plain"] if to_fix else []
+    if quiet:
+        is_one = sum(row["times"] for row in quiet) == 1
+        sentences.append(f"{' and '.join(number for _, number, _ in _losses(quiet))} {'needs' if is_one else 'need'} no action.")
     return [" ".join(sentences), _first_of_all(rows)]
+
+
+def _losses(rows: Sequence[Plain]) -> list[tuple[float, str, str]]:
+    """Seconds, count and verb of the graph breaks and of the recompiles among some rows, the larger loss first."""
+    losses = []
+    recompiles, breaks = ([row for row in rows if row["kind"] == kind] for kind in ("recompile", "break"))
+    if recompiles:
+        times = sum(row["times"] for row in recompiles)
+        losses.append((sum(row["seconds"] for row in recompiles), plural(times, "recompile"), "took"))
+    if breaks:
+        times, lines = sum(row["times"] for row in breaks), len({row["where"] for row in breaks})
+        at = f" on {plural(lines, 'line')}" if lines < times else ""
+        again = sum(row["recompiles"] for row in breaks)
+        after = f" and {plural(again, 'recompile')} after {'it' if times == 1 else 'them'}" if again else ""
+        losses.append((sum(row["seconds"] for row in breaks), f"{plural(times, 'graph break')}{at}{after}", "cost"))
+    return sorted(losses, key=lambda loss: -loss[0])
+
+
+def _limit(recording: Recording) -> str:
+    """The worst of the recompiles: a function that is no longer compiled."""
+    reached = {(event.function, event.limit): event for event in reversed(recording.of(ev.CacheLimitReached))}
+    if not reached:
+        return ""
+    first, others = list(reached.values())[-1], len(reached) - 1
+    and_others = f" and {plural(others, 'more function')}" if others else ""
+    run = "runs" if not others else "run"
+    return f"{name_at_limit(recording, first)}{and_others} reached the recompile limit of {first.limit} and {run} as plain Python."
 
 
 def _first_of_all(rows: Sequence[Plain]) -> str:
@@ -451,7 +502,10 @@ def _first(row: Plain) -> str:
         cost = f", {seconds_text(row['seconds'])}" if row["seconds"] else ""
         code = row["code"].strip()
         line = f"`{code}`{where}" if code and "`" not in code and len(code) < _LONGEST_LINE // 2 else f"the line{where}"
-        return _one_line(f"Fix first: {line} breaks the graph of {row['function']}{cost}.")
+        sentence = f"Fix first: {line} breaks the graph of {row['function']}{cost}."
+        removes = _removes(row["removes"])
+        longer = (f"{sentence} {removes}", f"Fix first: {line}{cost}. {removes}") if removes else ()
+        return next((line for line in longer if len(line) <= _WHOLE_LINE), _one_line(sentence))  # the row says it, too
     return _one_line(f"{row['function']}{where}: {row['cause']}")
 
 
@@ -487,6 +541,8 @@ def _clean(recording: Recording, functions: Sequence[Function], seconds: Plain) 
 
 
 _LONGEST_LINE = 150
+_WHOLE_LINE = 130
+"""So many letters stand in one line of the narrower of the two pages, code included."""
 
 
 def _one_line(sentence: str) -> str:
@@ -531,6 +587,10 @@ def _function(recording: Recording, function: Function) -> Plain:
         words, kind = ["plain Python"], "plain"
         if any(event.outcome == "failed" for frame in function.frames for event in recording.of_frame(frame, ev.FrameFinished)):
             words, kind = ["failed"], "bad"
+    limits = recording.once("limits that were reached", lambda: _limits_reached(recording))
+    entered = [event for frame in function.frames for event in recording.of_frame(frame, ev.FrameEntered)]
+    if any(event.code.qualname in limits or event.code.id in limits for event in entered):
+        words.append("then plain Python")
     frame = next((frame for frame in function.frames if recording.of_frame(frame, ev.FrameEntered)), 0)
     return {
         "name": function.name,
@@ -555,6 +615,7 @@ def _timeline(recording: Recording) -> Plain:
     of_frame = {frame: function.name for function in functions_of(recording) for frame in function.frames}
     seconds = {event.frame: event.seconds for event in recording.of(ev.FrameFinished)}
     compiled_by = {event.frame: event.compiled_by for event in recording.of(ev.CacheHit)}
+    again = {event.frame for event in recording.of(ev.Recompiled)}
     tracks: dict[str, Plain] = {}
     clock = 0.0
     for call in calls(recording):
@@ -568,7 +629,7 @@ def _timeline(recording: Recording) -> Plain:
                 else:
                     track["hits"].append([round(clock, 4), 1, call.number])
             elif (spent := seconds.get(frame.frame, 0.0)) and len(track["spans"]) < _MOST_SPANS:
-                kind = "recompile" if frame.outcome == "recompile" else "compile"
+                kind = "recompile" if frame.frame in again else "compile"
                 span = {
                     "kind": kind,
                     "start": round(clock, 4),
@@ -605,4 +666,15 @@ def _empty(recording: Recording) -> Plain:
         advice, command = ("To see how it would be captured:", explain_command(title)) if is_program else ("", "")
         return {"empty": {"why": why, "next": advice, "command": command}}
     story = headline(recording)
-    return {"empty": {"why": story.where or story.summary, "next": story.remedy, "command": ""}}
+    is_program = recording.title.endswith((".py", ".ipynb")) or bool(recording.of(ev.ProgramEnded))
+    is_whole = not any(ended.error or ended.stopped for ended in recording.of(ev.ProgramEnded))
+    if not is_program or not is_whole or recording.title in LAUNCHERS:
+        return {"empty": {"why": story.where or story.summary, "next": story.remedy, "command": ""}}
+    passed = closest_candidate(recording)
+    why = f"{passed.name} ({short_file(passed.file)}:{passed.line}) was not captured: {passed.why}." if passed is not None else ""
+    command = f"{explain_command(title)} {f'--only {passed.name}' if passed is not None else '--all'}"
+    or_else = f"Or capture {passed.name} by name:" if passed is not None else "Or capture all that runs:"
+    return {"empty": {"why": why, "next": f"{_CALL_WITH_A_TENSOR} {or_else}", "command": command}}
+
+
+_CALL_WITH_A_TENSOR = "Call a module (nn.Module), or pass a tensor to a function of the program: then it is captured."

@@ -165,6 +165,14 @@ def _passed(recording: Recording, has_targets: bool, width: int) -> list[str]:
     return ev.wrapped(f"{begin}: {'; '.join(named)}{rest}.", 2, width).split("\n")
 
 
+def closest_candidate(recording: Recording) -> ev.TargetPassed | None:
+    """If nothing was captured: the function that was called and is the most likely to be of interest, which `--only` captures; a
+    lambda has no name for that.
+    """
+    passed = [] if recording.of(ev.TargetChosen) else [target for target in recording.of(ev.TargetPassed) if target.name[:1] != "<"]
+    return max(passed, key=lambda target: (_likelihood(target), target.calls), default=None)
+
+
 _LIMIT = "limit of "
 _LIKELY = {"loop around a model": 5, "not": 4, "driving arguments": 3, "no tensor": 3, "driver": 2, "not named": 1}
 

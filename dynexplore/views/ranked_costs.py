@@ -23,7 +23,7 @@ from dynexplore.recording.engines import TORCH
 from dynexplore.recording.recording import Recording
 from dynexplore.views.break_costs import break_before
 from dynexplore.views.changes import is_another_object
-from dynexplore.views.compile_seconds import Seconds, seconds_by_frame, seconds_of_breaks
+from dynexplore.views.compile_seconds import Seconds, frames_after_breaks, seconds_by_frame, seconds_of_breaks
 from dynexplore.views.counts import plural
 from dynexplore.views.headline import LONGEST, breaks_by_cost, cause_of, place_of_break, remedy_of
 from dynexplore.views.miss_reasons import (
@@ -82,6 +82,8 @@ class Cost:
     """The same for each recompile: each of its causes alone forces it."""
     callers: dict[str, int] = field(default_factory=dict)
     frames: list[int] = field(default_factory=list)
+    compiled: list[int] = field(default_factory=list)
+    """The frames whose compile time `seconds` is: of a graph break, those of its resume functions."""
     rank: float = 0.0
     """The seconds by which it is ranked."""
     of_many: str = ""
@@ -138,11 +140,12 @@ def costs_of(recording: Recording) -> list[Cost]:
 
 def _costs(recording: Recording) -> list[Cost]:
     costs: dict[tuple[str, str, str], Cost] = {}
-    seconds, of_breaks = seconds_by_frame(recording), seconds_of_breaks(recording)
+    seconds, of_breaks, after = seconds_by_frame(recording), seconds_of_breaks(recording), frames_after_breaks(recording)
     for graph_break in recording.breaks:
         cost = _of_break(recording, graph_break, costs)
         cost.times += 1
         cost._add(recording, graph_break.frame, of_breaks.get(graph_break.frame, Seconds()))
+        cost.compiled += after.get(graph_break.frame, ())
     for event in recording.of(ev.Recompiled):
         broke = break_before(recording, event)
         cost = _of_recompile(recording, event, costs) if broke is None else _of_break(recording, broke, costs)
@@ -157,6 +160,7 @@ def _costs(recording: Recording) -> list[Cost]:
         else:
             cost.recompiles += 1
         cost._add(recording, event.frame, seconds.get(event.frame, Seconds()))
+        cost.compiled.append(event.frame)
     for cost in costs.values():
         if cost.causes:
             cost.remedy, cost.of_many = (_advice(cost.sets_of_causes, of_one) for of_one in (advice, advice_for_many))

@@ -303,7 +303,7 @@ class Listener:
                     caller=frame.caller,
                 )
             )
-            reason = f"torch.compile's limit of {limit} entries is reached"
+            reason = f"torch.compile's recompile limit of {limit} is reached"
         elif attempt is not None and (cause := self._look(break_causes.of_error, error)) is not None:
             attempt.broke_whole(functools.partial(_whole_frame_broke, cause, attempt))
             reason = "its graph breaks where torch.compile cannot resume"

@@ -194,6 +194,17 @@ def test_the_axis_of_the_timeline_is_in_one_unit(opened: Opened) -> None:
         assert page.locator(".dynx-cost-group + .dynx-cost").count() == 1
 
 
+def test_the_timeline_outlines_what_a_row_cost(opened: Opened) -> None:
+    """All pieces whose seconds the chosen row sums, and no other; a click on one of them chooses the row."""
+    page = opened(recompiled(), view="overview")
+    for at, row in enumerate(page.evaluate("dynexplore.data.overview.rows")):
+        page.locator(".dynx-cost-head").nth(at).click()
+        assert page.locator(".dynx-span-of-time.dynx-picked").count() == len(row["compiled"]) > 0
+        page.locator(".dynx-span-of-time.dynx-picked").first.dispatch_event("click")
+        assert page.locator(".dynx-cost-head").nth(at).get_attribute("aria-pressed") == "true"
+    expect(page.locator(".dynx-chips .dynx-order")).to_contain_text("Sorted by compile time")
+
+
 def test_where_nothing_was_compiled_no_pane_is_blank(opened: Opened) -> None:
     """Each view says why there is nothing and what next, with a command to copy; no key is offered that has nothing to act on."""
     recording = Recording(title="train.py", engine="torch.compile")

@@ -472,6 +472,61 @@ def test_a_clean_recording_shows_its_graph_beside_the_verdict(opened: Opened) ->
     assert graph and below and graph["height"] > 200 and graph["y"] + graph["height"] <= below["y"]
 
 
+def test_the_overview_has_no_box_of_a_step(opened: Opened) -> None:
+    """No frame is bold there before somebody clicks; and no key is offered that has no row to act on."""
+    page = opened(dynexplore.explain(Layers())(torch.randn(2, 4)).recording, view="")
+    boxes = page.locator(".dynx-whole-graph .dynx-node")
+    expect(boxes.first).to_be_visible()
+    widths = "all => [...new Set(all.map((box) => getComputedStyle(box.querySelector('rect')).strokeWidth))]"
+    assert boxes.evaluate_all(widths) == ["1px"]
+    assert " ".join(page.locator(".dynx-hints").inner_text().split()) == "1 to 5 switch views"
+    boxes.nth(1).click()
+    assert "3px" in boxes.evaluate_all(widths)
+
+
+def test_numbers_in_boxes_are_lines_of_the_file_in_the_heading(opened: Opened) -> None:
+    """The heading names function and file; the boxes of a library's function have no line numbers."""
+    page = opened(dynexplore.explain(Layers())(torch.randn(2, 4)).recording, view="")
+    title = page.locator(".dynx-diagram > .dynx-title h3")
+    first = Layers.forward.__code__.co_firstlineno
+    expect(title).to_have_text(f"Layers.forward test_diagram.py:{first}; numbers are lines of test_diagram.py")
+    assert page.locator(".dynx-figure .dynx-corner").count() > 0
+    model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU())
+    page = opened(dynexplore.explain(model)(torch.randn(2, 4)).recording, view="")
+    assert page.evaluate("Object.values(dynexplore.data.codes).some(({ ofLibrary }) => ofLibrary)")
+    expect(page.locator(".dynx-diagram > .dynx-title h3")).to_have_text("Sequential.forward")
+    expect(page.locator(".dynx-figure .dynx-node").first).to_be_visible()
+    assert page.locator(".dynx-figure .dynx-corner").count() == 0
+
+
+def test_no_edge_runs_through_the_title_of_equal_layers(opened: Opened) -> None:
+    """The title stands beside the edges that come into the frame, which is as wide as that needs."""
+    page = opened(dynexplore.explain(Layers())(torch.randn(2, 4)).recording, view="")
+    expect(page.locator(".dynx-repeated text")).to_be_visible()
+    crossed = page.evaluate("""() => {
+      const { x, y, width, height } = document.querySelector(".dynx-repeated text").getBBox();
+      const inside = (point) => point.x > x && point.x < x + width && point.y > y && point.y < y + height;
+      const points = (path) => Array.from({ length: 400 }, (_, at) => path.getPointAtLength((at * path.getTotalLength()) / 399));
+      const whole = document.querySelector(".dynx-figure svg").viewBox.baseVal;
+      const isCrossed = [...document.querySelectorAll(".dynx-edge")].some((path) => points(path).some(inside));
+      return [isCrossed, x + width > whole.x + whole.width]; }""")
+    assert crossed == [False, False]
+
+
+def many_windows(signal: torch.Tensor) -> torch.Tensor:
+    windows = [torch.log1p(signal[at : at + 64].abs()) for at in range(0, 15 * 64, 64)]
+    return torch.stack(windows).mean(0)
+
+
+def test_a_wide_graph_is_fitted_where_there_is_room_below(opened: Opened) -> None:
+    """It is not cut at the right; where no layers are equal it says so."""
+    page = opened(dynexplore.explain(many_windows, torch.ones(1024)).recording, view="")
+    resize(page, 1440, 900)
+    expect(page.locator(".dynx-diagram .dynx-bar [role=status]")).to_have_text("47 operators, nothing to fold")
+    drawn = page.locator(".dynx-figure svg").evaluate("svg => svg.getBoundingClientRect().width")
+    assert drawn <= page.locator(".dynx-diagram .dynx-body").evaluate("body => body.clientWidth")
+
+
 def silent(x: torch.Tensor) -> torch.Tensor:
     y = x + 1
     print("a")

@@ -50,7 +50,7 @@ def test_a_clean_run_says_so(opened: Opened) -> None:
     page = opened(recorded())
     assert page.locator(".dynx-flag").count() == 0
     assert page.locator(".dynx-diverges").count() == 0
-    assert "Matches eager" in page.locator(".dynx-control-real").inner_text()
+    assert "Matches plain Python" in page.locator(".dynx-control-real").inner_text()
     shown = pane(page, "real").first.inner_text()
     assert "Matches eager: 2 runs of graphs" in shown
     assert shown.count(" ms") == 2

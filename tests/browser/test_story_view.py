@@ -416,8 +416,24 @@ def test_the_source_is_annotated(opened: Opened) -> None:
         "The graph breaks: if on a tensor value. Use torch.where, or move the if out of the compiled function."
     )
     assert note.locator("code").all_inner_texts() == ["if", "if"]
-    colours = [gutters.nth(at).evaluate("e => getComputedStyle(e).backgroundColor") for at in (1, 2, 3)]
-    assert len(set(colours)) == 3
+    one, broke, two = [gutters.nth(at).evaluate("e => getComputedStyle(e).backgroundColor") for at in (1, 2, 3)]
+    assert one == two != broke  # a number tells graphs apart: other colors are those of lines
+
+
+def printing(x: torch.Tensor) -> torch.Tensor:
+    y = x + 1
+    print(end="")
+    return y * 2
+
+
+def test_a_story_that_opens_first_says_what_happened(opened: Opened) -> None:
+    """Where the page opens with the story, a line above it has the verdict; where it opens with the overview, that has it."""
+    page = opened(dynexplore.explain(printing, torch.ones(2)).recording, view="")
+    opens, verdict = page.evaluate("(({ opens, verdict }) => [opens.view, verdict[0]])(dynexplore.data.overview)")
+    assert opens == "story"
+    expect(page.locator(".dynx-panel-story .dynx-story-verdict")).to_have_text(verdict)
+    page = opened(dynexplore.explain(wave, torch.ones(2)).recording, view="story")
+    assert page.locator(".dynx-story-verdict").count() == 0
 
 
 def wave(x: torch.Tensor) -> torch.Tensor:

@@ -214,3 +214,11 @@ def test_pieces_of_a_split_graph_are_said_in_words_and_by_number() -> None:
     }  # fmt: skip
     assert all("pieces" not in graph and not any("piece" in node for node in graph["nodes"]) for graph in others)
     assert text.graph(recording.graphs[0]).splitlines()[0].endswith(", 2 pieces)")
+
+
+def test_functions_of_libraries_are_marked() -> None:
+    """The lines of a library's file are not lines of the program: the diagram shows no numbers of such a function."""
+    model = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.ReLU())
+    codes = explorer_data(recorded(lambda x: model(x), (torch.ones(2),)))["codes"].values()
+    marked = {code["name"] for code in codes if code.get("ofLibrary")}
+    assert "Sequential.forward" in marked and not any("test_functions_of_libraries" in name for name in marked)

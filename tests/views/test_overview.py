@@ -96,8 +96,48 @@ def test_the_verdict_counts_what_the_rows_count() -> None:
     data = overview(captured(program))
     first, second = data["verdict"]
     times = sum(row["times"] for row in data["rows"] if row["kind"] == "recompile")
-    assert first.startswith(f"{times} recompile") and "1 graph break cost" in first
+    assert f"{times} recompile" in first and "1 graph break cost" in first
     assert second.startswith("Fix first: ") and len(second) < 160
+
+
+def prints_in_a_loop(x: torch.Tensor) -> torch.Tensor:
+    for _ in range(3):
+        x = x * 2
+        print(end="")
+    return x
+
+
+def test_the_verdict_leads_with_what_needs_an_action() -> None:
+    """A recompile that needs no action is not the first thing that is told; that fixing the break removes it, too, is."""
+    data = overview(captured(lambda: [prints_in_a_loop(torch.ones(2)) for _ in range(2)]))
+    broke, again = data["rows"]
+    assert (broke["kind"], broke["removes"], again["kind"], again["isExpected"]) == ("break", 1, "recompile", 1)
+    first, second = data["verdict"]
+    assert first.startswith(f"{broke['times']} graph breaks on 1 line cost ") and first.endswith(". 1 recompile needs no action.")
+    assert second.startswith("Fix first: `print(") and second.endswith("A fix also removes 1 recompile.")
+
+
+def test_the_seconds_of_a_row_are_those_of_the_frames_in_the_timeline() -> None:
+    """A break is outlined where the functions after it were compiled, not where it happened: their seconds are the row's."""
+    data = overview(captured(lambda: [prints_in_a_loop(torch.ones(2)) for _ in range(2)]))
+    spans = {span["frame"]: span["seconds"] for track in data["timeline"]["tracks"] for span in track["spans"]}
+    for row in data["rows"]:
+        assert row["compiled"] and sum(spans[frame] for frame in row["compiled"]) == pytest.approx(row["seconds"], abs=1e-3)
+    assert data["rows"][0]["place"][0] not in data["rows"][0]["compiled"]
+
+
+def of_a_kind(x: torch.Tensor, name: str) -> torch.Tensor:
+    return x + len(name)
+
+
+def test_a_limit_is_the_first_news_and_no_cause_of_its_own() -> None:
+    """That a function is no longer compiled is what the verdict begins with; it is one row, with the recompiles that led to it."""
+    with dynexplore.config.patch(log_level="ERROR", recompile_limit=3):
+        data = overview(captured(lambda: [of_a_kind(torch.ones(2), name) for name in ("a", "b", "c", "d", "e")]))
+    assert data["verdict"][0].startswith("of_a_kind reached the recompile limit of 3 and runs as plain Python. ")
+    (row,) = data["rows"]
+    assert row["kind"] == "recompile" and "After 3 versions (the limit)" in row["more"]
+    assert data["functions"][0]["verdict"].endswith(", then plain Python")
 
 
 def test_what_needs_no_action_is_not_to_be_fixed_first() -> None:
@@ -201,6 +241,21 @@ def test_nothing_compiled_says_why_and_what_next() -> None:
     empty = overview(Recording(title="train.py", engine="torch.compile"))["empty"]
     assert empty["next"] == "To see how it would be captured:"
     assert empty["command"] == "dynexplore explain train.py" and "compiled nothing" in empty["why"]
+
+
+def halves(number: float) -> float:
+    return number / 2
+
+
+@pytest.mark.plain("nothing is captured here")
+def test_nothing_captured_says_what_to_do() -> None:
+    """A program that calls nothing with a tensor: which function was nearest, and the command that captures it, nothing twice."""
+    data = overview(captured(lambda: halves(1.0)))
+    empty = data["empty"]
+    assert empty["why"].startswith("halves (test_overview.py:") and empty["why"] not in data["verdict"]
+    assert empty["next"].startswith("Call a module (nn.Module), or pass a tensor to a function")
+    assert empty["command"] == "dynexplore explain train.py --only halves"
+    assert overview(captured(lambda: None))["empty"]["command"] == "dynexplore explain train.py --all"
 
 
 @pytest.mark.plain("a recording written by hand needs no engine")

@@ -10,10 +10,11 @@
  */
 
 import { Bands } from "./bands.js";
-import { make, makeButton } from "./dom.js";
+import { make, makeButton, prose } from "./dom.js";
 import { isInEditor } from "./editing.js";
 import { tellWhole } from "./fitted.js";
 import { States } from "./fold.js";
+import { FAILED } from "./kinds.js";
 import { Links } from "./links.js";
 import { Order } from "./order.js";
 import { PANES } from "./panes/index.js";
@@ -153,8 +154,11 @@ export class Explorer {
 
   /** The keys of a view, at the foot of the page. @param {string} view */
   foot(view) {
-    const keys = this.frame ? (FEET[view] ?? []) : SWITCH;
-    const hints = keys.map(([key, does]) => make("span", "", "", make("kbd", "", key), make("span", "", ` ${does}`)));
+    const { rows } = this.data.overview;
+    /** @type {Record<string, boolean>} what a key needs to do anything */
+    const does = { "choose a row": rows.length > 1, "open its story": rows.length > 0, "copy the change": view !== "overview" || rows.some(({ change }) => change) };
+    const keys = this.frame ? (FEET[view] ?? []).filter(([, text]) => does[text] ?? true) : SWITCH;
+    const hints = keys.map(([key, text]) => make("span", "", "", make("kbd", "", key), make("span", "", ` ${text}`)));
     this.hints.replaceChildren(...hints);
   }
 
@@ -267,7 +271,7 @@ export class Explorer {
   buildStory() {
     const { panel, turns } = this.tabs.named("story");
     const part = (/** @type {string} */ name) => /** @type {HTMLElement} */ (panel.querySelector(`.dynx-${name}`));
-    panel.prepend(this.stepper.element);
+    panel.prepend(...this.firstWords(), this.stepper.element);
     panel.append(this.stepper.times);
     this.views.push(this.stepper);
     const onMove = () => this.paint();
@@ -284,6 +288,12 @@ export class Explorer {
     const row = { home: recompiles.panel, name: "recompiles", panes: [sized("calls", timeline), sized("guards", recompiles.turns)], isAcross: true, onMove };
     recompiles.panel.append(...splitters(row));
     this.onWidth((width) => restore(row, width));
+  }
+
+  /** What happened and what it cost, where the page opens here and not with the overview; what failed stands below the bar. @returns {HTMLElement[]} */
+  firstWords() {
+    const { opens, verdict, rows } = this.data.overview;
+    return opens.view === "story" && !FAILED.includes(rows[0]?.kind) ? [make("p", "dynx-story-verdict", "", ...prose(verdict[0]))] : [];
   }
 
   /** How many recompiles there are stands on the button of their view. */

@@ -9,6 +9,12 @@ import { shape } from "./svg.js";
 /** The room that the number of a line needs in a box, in letters. */
 export const NUMBER = "0000 ";
 
+/** The same where only these lines occur; nothing where there is none. @param {(number | undefined)[]} lines */
+export function roomOf(lines) {
+  const most = Math.max(0, ...lines.map((line) => String(line ?? "").length));
+  return most ? "0".repeat(most + 1) : "";
+}
+
 /** An empty picture with the arrowheads of its edges. @param {number} width @param {number} height @param {string[]} edges their paths */
 export function sheet(width, height, edges) {
   const svg = shape("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "group", class: "dynx-drawing" });
@@ -35,4 +41,20 @@ export function boxShape({ x, y, width, height }, { lines, title, kind, line, la
     ...(line ? [shape("text", { x: x + 5, y: y + 16, class: "dynx-corner" }, String(line))] : []),
     ...lines.map(text),
   );
+}
+
+/** How far right edges run down past a height, in order. @param {string[]} edges their paths: M, V and H @param {number} height */
+export function crossings(edges, height) {
+  /** @type {Set<number>} */
+  const found = new Set();
+  for (const path of edges) {
+    let [x, y] = [0, 0];
+    for (const [, command, one, other] of path.matchAll(/([MVH])(-?[\d.]+)(?:,(-?[\d.]+))?/g)) {
+      const [before, to] = [y, command === "H" ? y : Number(command === "V" ? one : other)];
+      if (command === "V" && Math.min(before, to) <= height + 8 && Math.max(before, to) >= height - 8) found.add(x);
+      if (command !== "V") x = Number(one);
+      y = to;
+    }
+  }
+  return [...found].sort((one, other) => one - other);
 }

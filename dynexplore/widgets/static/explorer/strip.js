@@ -1,7 +1,7 @@
 // @ts-check
 /**
  * The strip of time: every call, every frame of it and every attempt at that frame, in the order in which they ran. Click or drag
- * to go there. What an attempt gave up is pale, a kept one has the colour of its graph, a break is a red edge; a call that found
+ * to go there. What an attempt gave up is pale, a kept one is blue, a break is a red edge; a call that found
  * its code compiled is a dot, and equal ones next to each other are one dot with a count. A long strip has a line above it, in
  * which all of the recording is seen at once.
  */

@@ -95,8 +95,8 @@ export class Track {
     this.element = make("div", "dynx-track", "", name, line);
   }
 
-  /** @param {number} frame that is chosen */
-  mark(frame) {
-    for (const [id, span] of this.spans) span.classList.toggle("dynx-picked", id === frame);
+  /** @param {number[]} frames that are chosen */
+  mark(frames) {
+    for (const [id, span] of this.spans) span.classList.toggle("dynx-picked", frames.includes(id));
   }
 }

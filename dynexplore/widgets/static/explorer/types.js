@@ -8,7 +8,7 @@
  *   endByteColumn?: number}} Row  the columns say which piece of the source it stands for; -1 where that is unknown
  * @typedef {{key: string, cause: string, remedy: string}} BreakMark  a graph break at a line
  * @typedef {{name: string, file: string, first: number, lines: string[], rows: Row[],
- *   marks?: Record<string, {graphs: number[], breaks?: BreakMark[]}>}} Code
+ *   marks?: Record<string, {graphs: number[], breaks?: BreakMark[]}>, ofLibrary?: number}} Code
  * @typedef {{lines: string[], level: string, place: number[], opening: number[], graphs: number, breaks: number,
  *   recompiles: number, graphNames: string[]}} Story  see views/story.py
  * @typedef {{kind?: string, offset: number, text: string, attempt?: number, code?: number, new?: number,
@@ -65,7 +65,7 @@
  *   rows: {name: string, op: string, stage: string, live: string, made: string, inside: string, place: string}[],
  *   kept: {name: string, bytes: string, what: string}[]}} GraphMemory  the memory of a graph, and its picture
  * @typedef {{kind: string, function: string, where: string, cause: string, more?: string, code?: string, times: number, recompiles?: number, seconds: number,
- *   remedy: string, change: string, place: number[], facts: string[][], frames?: number[], isExpected?: number,
+ *   remedy: string, change: string, place: number[], facts: string[][], frames?: number[], compiled?: number[], removes?: number, isExpected?: number,
  *   remedies?: {text: string, where: string, price: string, tried: string}[]}} Cost  what cost something; see views/overview.py
  * @typedef {{function: string, spans: {kind: string, start: number, seconds: number, frame: number, call: number}[],
  *   hits: [number, number, number][]}} TrackData  a function's compilations, and [second, hits, call]

@@ -23,7 +23,7 @@ export const realControl = {
     } else if (data.real.runs.length) {
       const { verdict } = data.real;
       const raised = verdict.startsWith("It ended in") ? `real run: ${verdict.split(";")[0].replace("It ended", "ended")}` : "";
-      const clean = make("span", "dynx-clean", verdict.startsWith("Matches") ? "✓ Matches eager" : raised);
+      const clean = make("span", "dynx-clean", verdict.startsWith("Matches") ? "✓ Matches plain Python" : raised);
       clean.title = data.real.verdict;
       place.append(clean);
     }

@@ -15,7 +15,7 @@ import { folded } from "../folded.js";
 import { drawn, pathsIn } from "../groups.js";
 import { layout } from "../layout.js";
 import { Minimap } from "../minimap.js";
-import { NUMBER, boxShape, sheet } from "../picture.js";
+import { boxShape, crossings, roomOf, sheet } from "../picture.js";
 import { Rows, bestOf } from "../rows.js";
 import { measured, percentOf, ranked } from "../shares.js";
 import { remember, remembered } from "../splitter.js";
@@ -164,15 +164,29 @@ function withoutGraph(explorer) {
 /** The least width of a picture with a frame, and what is left and right of the boxes, in pixels. */
 const [FRAME, INSET] = [300, 12];
 
-/** The frame around a layer that stands for several. @param {string} title @param {number} top @param {number} bottom @param {number} width */
-function repeated(title, top, bottom, width) {
+/** The width of a letter of a frame's title, at most. */
+const LETTER = 7.5;
+
+/**
+ * Where a frame's title stands: left of the edges that come in there, between two of them, or behind the last.
+ * @param {number} wanted its width @param {number[]} edges how far right each is @param {number} width of the picture
+ * @returns {{x: number, end: number}} `end`: how wide the picture must be
+ */
+function titlePlace(wanted, edges, width) {
+  const starts = [10 - INSET, ...edges.map((edge) => edge + 8)];
+  const at = starts.findIndex((start, number) => start + wanted <= (edges[number] ?? Infinity));
+  return { x: starts[at], end: Math.max(width, starts[at] + wanted) };
+}
+
+/** The frame around a layer that stands for several. @param {string} title @param {number} left @param {number} top @param {number} bottom @param {number} width */
+function repeated(title, left, top, bottom, width) {
   return shape(
     "g",
     { class: "dynx-repeated" },
     shape("rect", { x: 2 - INSET + 6, y: top - 4, width: width - 10, height: bottom - top + 16, rx: 6 }),
     shape("rect", { x: 4 - INSET + 4, y: top - 6, width: width - 10, height: bottom - top + 16, rx: 6 }),
     shape("rect", { x: 2 - INSET, y: top - 8, width: width - 10, height: bottom - top + 18, rx: 6 }),
-    shape("text", { x: 10 - INSET, y: top + 8 }, title),
+    shape("text", { x: left, y: top + 8 }, title),
   );
 }
 
@@ -190,9 +204,10 @@ function numbersOf({ graph }, keys) {
 /** The pane of one explorer. */
 class Diagram {
   /** @param {import("../page.js").Explorer} explorer @param {import("../types.js").Place} place */
-  constructor(explorer, { section, body }) {
+  constructor(explorer, { section, body, heading }) {
     this.explorer = explorer;
     this.body = body;
+    this.heading = heading;
     this.rows = new Boxes();
     /** @type {Figure[]} */
     this.figures = [];
@@ -301,6 +316,29 @@ class Diagram {
     return this.explorer.bands.linesOf(frame).get(key)?.get(frame.code);
   }
 
+  /**
+   * Code and line of the program from which a node comes: of the function on show, or, if that is a library's, of the first function
+   * of the program that it calls.
+   * @param {import("../types.js").GraphNode} node @returns {[number, number] | undefined}
+   */
+  placeOf({ key }) {
+    const { explorer, frame } = this;
+    const places = explorer.bands.linesOf(frame).get(key) ?? new Map();
+    return [...places].find(([code]) => !explorer.data.codes[code]?.ofLibrary);
+  }
+
+  /** Where the lines are whose numbers stand in the boxes: in one file, which the heading names, or the boxes have none. */
+  name() {
+    const { frame, explorer } = this;
+    const codes = new Set(graphsOf(frame).flatMap(({ nodes }) => nodes.flatMap((node) => this.placeOf(node)?.[0] ?? [])));
+    const files = new Set([...codes].map((code) => explorer.data.codes[code]?.file));
+    this.isNumbered = files.size === 1;
+    const [code] = [...codes].map((one) => explorer.data.codes[one]);
+    const file = code?.file.split(/[\\/]/).pop();
+    const where = this.isNumbered ? ` ${codes.size === 1 ? `${file}:${code.first}; ` : ""}numbers are lines of ${file}` : "";
+    this.heading.replaceChildren(make("span", "", hasGraph(frame) ? frame.title : "Diagram"), make("span", "dynx-facts", where));
+  }
+
   /** The operator that is chosen, beside the diagram. */
   showChosen() {
     const { chosen } = this.explorer;
@@ -346,6 +384,7 @@ class Diagram {
       return { graph, at, root: graph.group, closed: new Set(graph.startClosed), holder, width: 0, height: 0, costs: new Map() };
     });
     this.measure();
+    this.name();
     this.body.replaceChildren(...this.figures.map(({ holder }) => holder));
     if (!this.figures.length) this.body.append(withoutGraph(this.explorer));
     this.map.draw();
@@ -436,7 +475,7 @@ class Diagram {
     const { failed, raised, title } = this.frame;
     const error = failed ? "✕ The backend failed: " : raised ? `✕ ${raised.error}. ` : "";
     const shownFor = this.explorer.frame === this.frame ? "" : `${this.explorer.frame.title} has no graph; this one is of ${title}: `;
-    this.status.textContent = `${error}${shownFor}${plural(all, "operator")} in ${plural(shown, "box", "boxes")}`;
+    this.status.textContent = `${error}${shownFor}${plural(all, "operator")}${shown === all ? ", nothing to fold" : ` in ${plural(shown, "box", "boxes")}`}`;
     this.status.title = `${this.status.textContent}; parameters are left out`;
     this.finish();
   }
@@ -452,29 +491,34 @@ class Diagram {
       if (this.by !== "line" && cost) box.lines = [box.lines[0], [box.lines[1], this.part(cost)].filter(Boolean).join("  ")];
     }
     for (const box of boxes) if (isFailing(frame, box.keys)) box.lines[0] = `✕ ${box.lines[0]}`;
-    const drawing = layout(boxes.map(({ name, inputs, lines, part }) => ({ name, inputs, lines: [`${NUMBER}${lines[0] ?? ""}`, ...lines.slice(1)], part })));
-    const { width: own, height, seams } = drawing;
-    const width = Math.max(own, frames.length ? FRAME : 0) + 2 * INSET;
+    const at = (/** @type {{kind: string, node: import("../types.js").GraphNode}} */ { kind, node }) => (kind === "placeholder" ? undefined : this.placeOf(node));
+    const room = this.isNumbered ? roomOf(boxes.map((box) => at(box)?.[1])) : "";
+    const drawing = layout(boxes.map(({ name, inputs, lines, part }) => ({ name, inputs, lines: [`${room}${lines[0] ?? ""}`, ...lines.slice(1)], part })));
+    const { width: own, height } = drawing;
+    const parts = [...new Set(boxes.map(({ part }) => part))];
+    const name = (/** @type {string} */ path) => explorer.names(path).replace(/^self\b\.?/, "");
+    const titles = frames.map(({ part, times, from, to }) => {
+      const top = drawing.seams[parts.indexOf(part) - 1] ?? 0;
+      const title = `× ${times}   ${name(from)} to ${name(to)}`;
+      return { part, title, top, ...titlePlace(title.length * LETTER + 8, crossings(drawing.edges, top), Math.max(own, FRAME)) };
+    });
+    const width = Math.max(own, ...titles.map(({ end }) => end)) + 2 * INSET;
     [figure.width, figure.height] = [width, height];
     const svg = sheet(width, height, drawing.edges);
     svg.setAttribute("viewBox", `${-INSET} 0 ${width} ${height}`);
     svg.setAttribute("aria-label", `diagram of ${figure.graph.name}`);
-    const parts = [...new Set(boxes.map(({ part }) => part))];
-    const name = (/** @type {string} */ path) => explorer.names(path).replace(/^self\b\.?/, "");
-    for (const { part, times, from, to } of frames) {
-      const title = `× ${times}   ${name(from)} to ${name(to)}`;
-      const at = parts.indexOf(part);
+    for (const { part, title, top, x } of titles) {
       const inside = boxes.filter((box) => box.part === part).map((box) => drawing.boxes.get(box.name));
       const bottom = Math.max(...inside.map((box) => (box ? box.y + box.height : 0)));
-      svg.prepend(repeated(title, seams[at - 1] ?? 0, bottom, width));
+      svg.prepend(repeated(title, x, top, bottom, width));
     }
     for (const { name: key, keys, lines, kind, node, numbers } of boxes) {
       const box = drawing.boxes.get(key);
       if (!box) continue;
-      const line = kind === "placeholder" ? undefined : this.lineOf(node);
+      const [code, line] = at({ kind, node }) ?? [frame.code, kind === "placeholder" ? undefined : this.lineOf(node)];
       const look = kind === "placeholder" || kind === "output" ? "dynx-input" : lines[0]?.endsWith(" views") ? "dynx-pill" : "dynx-operator";
-      const element = boxShape(box, { lines, title: `${node.name} = ${node.target}${asCall(node.args)}: ${node.result}`, kind: `dynx-row ${look}`, line });
-      if (this.by === "line") explorer.bands.dress(element, frame.code, line);
+      const element = boxShape(box, { lines, title: `${node.name} = ${node.target}${asCall(node.args)}: ${node.result}`, kind: `dynx-row ${look}`, line: this.isNumbered ? line : undefined });
+      if (this.by === "line") explorer.bands.dress(element, code, line);
       else this.heat(element, costOf(numbers, figure), most);
       element.classList.toggle("dynx-failed", isFailing(frame, keys));
       this.rows.under(/** @type {any} */ (element), keys);
@@ -555,7 +599,9 @@ class Diagram {
     const width = Math.max(1, ...this.figures.map((figure) => figure.width));
     const height = this.figures.reduce((sum, figure) => sum + figure.height, 1);
     const fits = Math.min(this.isFolded ? LARGEST : 1, (this.body.clientWidth - 16) / width, (this.body.clientHeight - 16) / height);
-    return fits >= (this.isFolded ? SMALLEST : LEAST) ? fits : Math.min(1, Math.max(SMALLEST, (this.body.clientWidth - 16) / width));
+    const wide = (this.body.clientWidth - 16) / width;
+    const isWhole = fits === wide && fits >= LEAST; // smaller letters rather than a part behind the edge, where there is room below
+    return isWhole || fits >= (this.isFolded ? SMALLEST : LEAST) ? fits : Math.min(1, Math.max(SMALLEST, (this.body.clientWidth - 16) / width));
   }
 
   /** It stands in another view now, which may be smaller. */

@@ -57,6 +57,11 @@ function isOf({ kind, recompiles = 0 }, wanted) {
   return !wanted || kind === wanted || (wanted === "recompile" && recompiles > 0);
 }
 
+/** The frames whose compile time a row is about: of a break the functions that continue after it, else the frame itself. @param {Cost} cost @returns {number[]} */
+function compiledFor({ compiled = [], kind, place }) {
+  return kind === "break" || compiled.length ? compiled : place.slice(0, 1);
+}
+
 /** What the page has once something was compiled. */
 const EMPTY = [
   "Once something is compiled: what each graph break and recompile costs, the code that causes it, and the change that removes it.",
@@ -75,7 +80,8 @@ class Summary {
     this.list = make("ol", "dynx-costs", "", ...this.rows);
     this.quiet = make("li", "dynx-cost-group dynx-facts", "No action needed");
     const expected = this.given.rows.findIndex(({ isExpected }) => isExpected);
-    if (expected > 0) this.rows[expected].before(this.quiet);
+    this.isSplit = expected > 0;
+    if (this.isSplit) this.rows[expected].before(this.quiet);
     this.detail = make("div", "dynx-cost-detail");
     this.detail.tabIndex = 0;
     this.detail.setAttribute("role", "group");
@@ -130,7 +136,7 @@ class Summary {
       piece.style.flexGrow = String((100 * seconds[name]) / all); // parts of less than 1 would leave room
       return piece;
     });
-    const legend = parts.map((name) => make("span", "", "", make("i", `dynx-swatch dynx-spent-${name}`), make("span", "", `${name} `), make("b", "", secondsOf(seconds[name]))));
+    const legend = parts.map((name) => make("span", "", "", make("i", `dynx-swatch dynx-spent-${name}`), make("span", "", `${name === "compile" ? "first compile" : name} `), make("b", "", secondsOf(seconds[name]))));
     const bar = make("div", "dynx-spent-bar", "", ...pieces);
     bar.setAttribute("role", "img");
     bar.setAttribute("aria-label", parts.map((name) => `${name} ${secondsOf(seconds[name])}`).join(", "));
@@ -152,7 +158,7 @@ class Summary {
     };
     const some = CHIPS.filter(([, , kind]) => count(kind)).map(([sign, title, kind]) => chip(`${sign} ${title}`, count(kind), kind));
     this.buttons = rows.length ? [chip("All causes", rows.length, ""), ...some] : [];
-    const order = rows.length ? [make("span", "dynx-facts dynx-order", "Sorted by compile time")] : [];
+    const order = rows.length ? [make("span", "dynx-facts dynx-order", `Sorted by compile time${this.isSplit ? "; what needs no action comes last" : ""}`)] : [];
     return make("div", "dynx-chips", "", ...this.buttons, ...order);
   }
 
@@ -207,7 +213,7 @@ class Summary {
       row.classList.toggle("dynx-picked", number === at);
       row.querySelector(".dynx-cost-head")?.setAttribute("aria-pressed", String(number === at));
     });
-    for (const track of this.tracks ?? []) track.mark(cost.place[0] ?? -1);
+    for (const track of this.tracks ?? []) track.mark(compiledFor(cost));
     this.detail.replaceChildren(...this.partsOf(cost, at));
     this.detail.scrollTop = 0;
   }
@@ -260,9 +266,9 @@ class Summary {
   checked() {
     const { real, overview, timeline } = this.explorer.data;
     if (overview.empty) return [make("h3", "", "What appears here"), ...EMPTY.map((text) => make("p", "dynx-facts", text))];
-    const calls = timeline.calls.length;
-    const facts = ["No graph break", "No recompile", ...(calls > 1 ? [`${calls} calls, one version each`] : [])];
-    if (real?.verdict && real.verdict.startsWith("Matches")) facts.push("The results match eager");
+    const [calls, versions] = [timeline.calls.length, timeline.entries.length];
+    const facts = ["No graph break", "No recompile", ...(calls > 1 ? [`${calls} calls, ${plural(versions, "version")}`] : [])];
+    if (real?.verdict && real.verdict.startsWith("Matches")) facts.push("The results match plain Python");
     const list = make("ul", "dynx-checked");
     for (const one of facts) list.append(make("li", "", `✓ ${one}`));
     return [make("h3", "", "Checked"), list, make("div", "dynx-buttons", "", makeButton("Open the story", () => this.open(), { name: "dynx-first" }))];
@@ -274,7 +280,7 @@ class Summary {
     if (!empty) return make("div", WHOLE_GRAPH); // views.js puts the pane there
     const { why, next, command } = empty;
     const copy = command ? [make("span", "dynx-change-code", "", make("code", "", command), makeButton("Copy", () => this.copy(command), { name: "dynx-copy", label: `Copy ${command}` }))] : [];
-    return make("div", "dynx-empty", "", make("p", "", "", ...prose(why)), make("p", "dynx-facts", "", ...prose(next)), ...copy);
+    return make("div", "dynx-empty", "", ...(why ? [make("p", "", "", ...prose(why))] : []), ...(next ? [make("p", "", "", ...prose(next))] : []), ...copy);
   }
 
   // -- functions and timeline ------------------------------------------------------------------------------------------
@@ -316,9 +322,9 @@ class Summary {
     const legend = make("span", "dynx-order dynx-legend", "", ...keys);
     const title = make("h3", "dynx-pane-title", "", make("span", "", "Timeline "), make("span", "dynx-facts", "compile time in seconds, in the order of calls"), legend);
     const go = (/** @type {number} */ id) => {
-      const at = this.given.rows.findIndex(({ place }) => place[0] === id);
+      const at = this.given.rows.findIndex((row) => compiledFor(row).includes(id));
       if (at >= 0) return this.choose(at);
-      for (const track of this.tracks ?? []) track.mark(id);
+      for (const track of this.tracks ?? []) track.mark([id]);
     };
     this.tracks = tracks.map((track) => new Track(track, seconds, go));
     const box = make("div", "dynx-scrolls dynx-tracks", "", ticksOf(seconds), ...this.tracks.map(({ element }) => element));
