@@ -411,8 +411,8 @@ class Recording(EventLog):
             left_out = "tensor elements, string constants and paths were left out"
             return f"The file contains source code, bytecode, names and shapes; {left_out}."
         return (
-            "Before you share it: the file contains source code, bytecode, names and shapes, file paths, constants, and values of "
-            "the recorded call."
+            "Before you share it: the file contains source code, bytecode, names and shapes, file paths, constants, and the "
+            "values of arguments and tensors from the recorded calls."
         )
 
     # -- JSON -----------------------------------------------------------------------------------------------

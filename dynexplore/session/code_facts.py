@@ -22,7 +22,7 @@ from dynexplore.engine.policy.trace_rules import is_of_the_program
 from dynexplore.engine.raw_attributes import is_a
 
 _CALLS_BACKWARD = "it calls backward()"
-_STEPS = "it calls step() of an optimizer or environment"
+_STEPS = "it calls step() on an optimizer or environment"
 _LOADS = "it creates a data loader"
 _USES_FILES = "it reads or writes files"
 _READS_ARGUMENTS = "it reads the command line"

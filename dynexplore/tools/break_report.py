@@ -71,10 +71,10 @@ class BreakCost:
         return KINDS[self.graph_break.kind].differences if self.graph_break.kind in KINDS else ()
 
     def __str__(self) -> str:
-        hits = "once" if self.count == 1 else f"{self.count} times"
+        times = "once" if self.count == 1 else f"{self.count} times"
         outside = f"{plural(len(self.operators), 'operator')} ran outside graphs ({self.seconds * 1e6:.0f} us)"
         lines = [
-            ev.wrapped(f"{self.graph_break.kind} {self.cause}: hit {hits}, {outside}", 3, ev.WIDTH - 3),
+            ev.wrapped(f"{self.graph_break.kind} {self.cause}: broke the graph {times}, {outside}", 3, ev.WIDTH - 3),
             f"   at  {self.place}",
             *([f"   called at {chain_words(self.graph_break.user_stack[:-1])}"] if self.graph_break.nested else []),
             ev.wrapped(f"   fix {self.graph_break.fix}", 7),

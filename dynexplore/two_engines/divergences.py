@@ -123,8 +123,8 @@ def _breaks(pairs: Sequence[Pair]) -> Iterator[Divergence]:
             continue
         name, other = (TORCH, DYNEXPLORE) if broke else (DYNEXPLORE, TORCH)
         is_met = pair.torch_side is not None and pair.engine_side is not None
-        then = f"{other} continues" if is_met else f"{other} does not reach it"
-        message = f"{name} ends the graph here ({graph_break.kind} {graph_break.title}), {then}"
+        then = f"but {other} continues" if is_met else f"but {other} does not reach it"
+        message = f"{name} ends the graph here ({graph_break.kind}: {graph_break.title}), {then}"
         yield Divergence("break", f"only {name} breaks: {graph_break.title}", message, _where(pair.any), at)
 
 

@@ -36,7 +36,7 @@ _FACTS: dict[str, tuple[str, ...]] = {
         "ID_MATCH", "FUNCTION_MATCH", "NN_MODULE", "CLASS_MATCH", "BUILTIN_MATCH", "MODULE_MATCH", "WEAKREF_ALIVE",
     ),
     "its code": ("CODE_MATCH", "CLOSURE_MATCH"),
-    "its tensor properties": (
+    "the tensor's metadata": (
         "TENSOR_MATCH", "SUBCLASS_METADATA", "TENSOR_SUBCLASS_METADATA_MATCH", "DISPATCH_KEY_SET_MATCH", "DTENSOR_SPEC_MATCH",
     ),
     "its length": ("LIST_LENGTH", "SEQUENCE_LENGTH"),
@@ -45,7 +45,7 @@ _FACTS: dict[str, tuple[str, ...]] = {
         "NAME_ABSENT", "ATTRIBUTE_ABSENT", "HASATTR", "NOT_PRESENT_IN_GENERIC_DICT", "DICT_CONTAINS", "DICT_NOT_CONTAINS",
         "SET_CONTAINS", "SET_NOT_CONTAINS",
     ),
-    "that no attribute hides a method": ("NO_INSTANCE_OVERRIDE",),
+    "that no instance attribute shadows a method": ("NO_INSTANCE_OVERRIDE",),
     "that it is not None": ("NOT_NONE_MATCH",),
     "which values are the same object": (
         "ALIAS", "DISTINCT", "NO_ATTRIBUTE_ALIAS", "NO_DICT_ALIAS", "NOT_INSTANCE_DICT", "DUPLICATE_INPUT",
@@ -65,7 +65,7 @@ _MODES = (
 _HOLDS = {
     "its identity": ("its class", "its code", "that it is not None"),
     "its value": ("its class", "its length", "its keys", "that it is not None"),
-    "its tensor properties": ("its class", "that it is not None"),
+    "the tensor's metadata": ("its class", "that it is not None"),
     "its class": ("that it is not None",),
     "its keys": ("its length",),
     "the state of the module tree": ("its class", "that it is not None"),

@@ -28,7 +28,7 @@ def price_lines(recording: Recording, most: int = _MOST_ENTRIES) -> list[str]:
     """The prices as lines; none if none were measured. `most`: the number of entries (0: all)."""
     ranked = sorted(recording.of(ev.GuardsTimed), key=lambda timed: -timed.seconds)
     shown, functions = ranked[: most or None], _functions(recording) if ranked else {}
-    lines = ["Guards, measured: the costliest checks, which each call of the function makes:"] if ranked else []
+    lines = ["Measured guard cost: the most expensive checks that run on every call to the function:"] if ranked else []
     for timed in shown:
         lines.append(f"  {microseconds(timed.seconds):>8}  {_entry(timed, functions.get(timed.frame))}")
         lines += [f"            {line}" for line in entry_lines(timed)]

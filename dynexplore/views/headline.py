@@ -442,8 +442,10 @@ def _and_recompile(recording: Recording) -> tuple[str, str]:
     if len(causes) > 1 and len(names) == 1:
         changed_names = together(causes, _LONGEST_CAUSES)
     remedy = re.split(r"(?<=\.) (?=[A-Z])", _advice(recording, first))[0]
-    remedy = (remedy[0].lower() + remedy[1:]).replace("no action needed: ", "no action needed, ")
-    return f"{count}{ev.clip(changed_names, _LONGEST_CAUSES)}", f"For the recompile: {remedy}"
+    remedy, recompile = (remedy[0].lower() + remedy[1:]).replace("no action needed: ", "no action needed; "), "recompile"
+    if alike > 1:
+        remedy, recompile = remedy.replace("the new version accepts", "the new versions accept"), "recompiles"
+    return f"{count}{ev.clip(changed_names, _LONGEST_CAUSES)}", f"For the {recompile}: {remedy}"
 
 
 def _some(count: int, of: int) -> str:

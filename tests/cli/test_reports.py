@@ -135,7 +135,7 @@ SCRIPTS = {
         LOADER,
         (
             "Linear.forward (called at script.py:8) is one graph of 1 operator",
-            "Not captured: train (script.py:4): it calls step() of an optimizer",
+            "Not captured: train (script.py:4): it calls step() on an optimizer",
         ),
         ("neither a tensor input",),
     ),

@@ -24,7 +24,7 @@ def recording(*seconds: float) -> Recording:
 def test_the_costliest_come_first_and_the_rest_is_counted() -> None:
     """Entries are ranked by their price; small values and filters that save little are left out."""
     assert price_lines(recording(1e-6, 4e-6), most=1) == [
-        "Guards, measured: the costliest checks, which each call of the function makes:",
+        "Measured guard cost: the most expensive checks that run on every call to the function:",
         "   4.00 us  entry 2",
         "            most of it: `self` 3.20 us",
         "            skip_a saves 3.00 us (keeps 10 of 42 guards)",

@@ -585,7 +585,7 @@ def test_a_recompile_beside_a_break() -> None:
     told = lines(explain(branches).calls((torch.ones(2), torch.ones(2)), (torch.ones(3), torch.ones(3))))
     assert "2 recompiles (`a` and `" in told[0] and told[0].endswith("` changed from 2 elements to 3).")
     assert told[1].startswith("The graph breaks") and "`if` on a tensor value" in told[1]
-    assert told[2].endswith("For the recompile: no action needed, the new version accepts other sizes, too.")
+    assert told[2].endswith("For the recompiles: no action needed; the new versions accept other sizes, too.")
 
 
 def test_a_recompile_by_texts_with_backquotes_beside_a_break() -> None:

@@ -45,7 +45,7 @@ def test_measuring_changes_nothing_else() -> None:
     without = watched(guard_prices=False)
     torch._dynamo.reset()
     priced = watched(guard_prices=True)
-    assert not without.of(ev.GuardsTimed) and "Guards, measured" not in program_report.report(without)
+    assert not without.of(ev.GuardsTimed) and "Measured guard cost" not in program_report.report(without)
     for question in ("frames", "graphs", "guards", "breaks"):
         assert len(getattr(without, question)) == len(getattr(priced, question))
     counts = [[added.guard_count for added in one.of(ev.CacheEntryAdded)] for one in (without, priced)]
@@ -67,6 +67,6 @@ def test_prices_are_shown_in_report_and_page() -> None:
     """The report lists the costliest entries with what a filter saves, and the page has the same for the entry at hand."""
     recording = watched(guard_prices=True)
     report = program_report.report(recording)
-    assert "Guards, measured: the costliest checks" in report and "skip_all_guards_unsafe saves " in report
+    assert "Measured guard cost: the most expensive checks" in report and "skip_all_guards_unsafe saves " in report
     entries = explorer_data(recording)["anatomy"]["entries"]
     assert all(entry["price"].endswith(" us") and any("saves" in part for part in entry["parts"]) for entry in entries)

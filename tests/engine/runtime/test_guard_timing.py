@@ -74,7 +74,7 @@ def test_a_module_has_the_price_of_its_walk() -> None:
 def test_nothing_is_measured_unless_wanted() -> None:
     """Without the option there are no prices, and everything else is the same."""
     without, priced = recorded(scaled, X, Y, Holder(), True, wanted=False), recorded(scaled, X, Y, Holder(), True)
-    assert not without.of(ev.GuardsTimed) and "Guards, measured" not in program_report.report(without)
+    assert not without.of(ev.GuardsTimed) and "Measured guard cost" not in program_report.report(without)
     for question in ("graphs", "guards", "breaks"):
         assert len(getattr(without, question)) == len(getattr(priced, question)) > 0 or question == "breaks"
 
@@ -83,7 +83,7 @@ def test_prices_are_shown_in_report_and_page_and_saved() -> None:
     """The report lists the costliest entries, the page has the same for the entry at hand, and a saved file has them."""
     recording = recorded(scaled, X, Y, Holder(), True)
     report = program_report.report(recording)
-    assert "Guards, measured: the costliest checks" in report and "most of it: " in report
+    assert "Measured guard cost: the most expensive checks" in report and "most of it: " in report
     [entry] = explorer_data(recording)["anatomy"]["entries"]
     assert entry["price"].endswith(" us") and entry["parts"]
     assert dynexplore.Recording.from_json(recording.to_json()).of(ev.GuardsTimed) == recording.of(ev.GuardsTimed)
