@@ -60,7 +60,7 @@ def _add_explain(commands: Any) -> None:
         help="run a script and report its graphs, graph breaks and recompiles",
         usage=f"dynexplore explain [--only NAME] [--not NAME] [--all] {_OUTPUTS} [--no-real] [--full] [--for SECONDS] [--calls N] "
         f"[--engine NAME] {tools.PROGRAM}",
-        description="Run SCRIPT.py unchanged, capture the outermost calls of modules and the script's functions that work on "
+        description="Run SCRIPT.py unchanged, capture the outermost calls to modules and the script's functions that work on "
         "tensors, and report graphs, graph breaks and recompiles. Imports, model construction and training loops run as plain "
         "Python. If the script calls torch.compile, the report is about torch.compile instead." + _ANYWHERE,
     )

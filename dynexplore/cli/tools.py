@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from dynexplore.session.targets import Targets
 
 _WHICH = (
-    "SCRIPT.py runs unchanged up to the first call of FUNCTION, and ends there. FUNCTION is a function, Class.method, FILE:LINE, a"
+    "SCRIPT.py runs unchanged up to the first call to FUNCTION, and ends there. FUNCTION is a function, Class.method, FILE:LINE, a"
     " glob, or the class or global name of a module. Without it, the script runs up to the first call that `dynexplore explain`"
     " would capture. These options may also follow ARGS; everything after -- belongs to the script."
 )
@@ -254,7 +254,7 @@ def _run_on_call(arguments: argparse.Namespace, tool: Callable[..., Any], option
         if options.get("engine", DYNEXPLORE) is None and call.is_compiled:
             options["engine"] = TORCH
             whose = ", which torch.compile compiles (--engine dynexplore: what this engine does)"
-        print(f"the first call of {call.name} in {program.script}{whose}:")
+        print(f"the first call to {call.name} in {program.script}{whose}:")
         return tool(call.target, *call.args, **options, **call.kwargs)
 
     with as_python_starts_it(program, arguments.args), dynexplore.config.patch(log_level="ERROR"):

@@ -197,7 +197,7 @@ def diagnose(
     "inductor". tolerance: the allowed difference of results, relative to the largest element; None: what the rounding errors of
     the dtype explain (accuracy.ALLOWED). engine: the engine whose capture is tested, "dynexplore" or "torch.compile"; by default
     torch.compile if it compiled fn, and otherwise dynexplore. dynamic: as in `optimize`; by default the setting that fn was
-    compiled with. calls: further calls of the same compiled function, each a tuple of arguments or the one argument, for example
+    compiled with. calls: further calls to the same compiled function, each a tuple of arguments or the one argument, for example
     with other sizes. Each starts from the same state as the first one.
 
     Afterwards, the state of all modules and optimizers that the call can reach is restored.

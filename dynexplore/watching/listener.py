@@ -107,7 +107,7 @@ class Listener:
         absent = private_torch.missing()
         if absent:
             lost = ", ".join(f"{name.gives} ({name.full})" for name in absent)
-            self._look.notice(f"This torch has no longer what a watch needs for: {lost}; the rest is shown.")
+            self._look.notice(f"This torch version lacks what `watch` needs for: {lost}. Everything else is recorded.")
         self._is_on = True
         self._cuda_graphs.begin()
         if self._output is not None:

@@ -42,7 +42,7 @@ class TorchVerdict:
 
     def __str__(self) -> str:
         """The entry in one line."""
-        name = f"entry {self.entry}" if self.entry else "an entry from before the watch"
+        name = f"entry {self.entry}" if self.entry else "an entry that is older than the recording"
         if self.hits:
             return f"{name}: hit"
         return f"{name}: guard fails: {change(self.failed) if self.failed is not None else self.check}"

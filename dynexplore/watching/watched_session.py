@@ -100,7 +100,7 @@ class WatchedSession:
         """The entry that the call hits, and its reach: guards of resume functions need values that do not exist yet."""
         hit = next(verdict for verdict in prediction.entries if verdict.hits)
         if not hit.entry:
-            return "Cache hit: torch.compile reuses an entry from before the watch"
+            return "Cache hit: torch.compile reuses an entry that is older than the recording"
         name = f"Cache hit: torch.compile reuses entry {hit.entry}"
         breaks = self._watch.recording.of_frame(hit.frame, ev.GraphBroke)
         return f"{name}, up to its graph break; the rest is unknown" if breaks else f"{name}, and nothing is compiled"

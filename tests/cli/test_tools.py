@@ -46,7 +46,7 @@ def test_diagnose_names_the_failing_layer(script: Path, tmp_path: Path) -> None:
     """The script runs with its arguments up to the call, and no further; status 1 says that a layer fails."""
     page = tmp_path / "d.html"
     done = run("diagnose", f"{script}:wave", "3", "--lr", "1", "--backend", "no_sine", "--html", page)
-    assert done.stdout.startswith("arguments ['3', '--lr', '1']\nthe first call of wave in "), done.stdout + done.stderr
+    assert done.stdout.startswith("arguments ['3', '--lr', '1']\nthe first call to wave in "), done.stdout + done.stderr
     assert "First failing stage: backend" in done.stdout and "no sines here" in done.stdout
     assert (done.returncode, done.stderr) == (1, "")
     assert "in wave 4\n" in done.stdout

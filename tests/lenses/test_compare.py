@@ -377,7 +377,7 @@ def test_bad_input_gets_one_sentence() -> None:
         dynexplore.compare(3, torch.ones(2))  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="no method 'onnx'; there are fx, jit.trace"):
         dynexplore.compare(plain, torch.ones(2), methods=["onnx"])
-    with pytest.raises(ValueError, match=r"in eager, this call of plain raises TypeError: .*'b'"):
+    with pytest.raises(ValueError, match=r"in eager, this call to plain raises TypeError: .*'b'"):
         dynexplore.compare(plain, torch.ones(2))
 
 

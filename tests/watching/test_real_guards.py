@@ -101,7 +101,7 @@ def test_an_entry_from_before_the_watch_is_called_so() -> None:
     compiled(torch.ones(2), 2)
     seen = dynexplore.watch()
     said = str(seen.check(compiled, torch.ones(2), 5))
-    assert said == "recompile\n  an entry from before the watch: guard fails: `n` changed from 2 to 5"
+    assert said == "recompile\n  an entry that is older than the recording: guard fails: `n` changed from 2 to 5"
 
 
 def test_what_is_no_python_function_is_refused() -> None:
