@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from dynexplore.session.targets import Targets
 
 _WHICH = (
-    "SCRIPT.py runs unchanged up to the first call to FUNCTION, and ends there. FUNCTION is a function, Class.method, FILE:LINE, a glob,"
-    " the class of an nn.Module, or the global variable that holds one. Without it, the script runs up to"
-    " the first call that `dynexplore explain` would capture. These options may also follow ARGS; everything after -- belongs to the script."
+    "SCRIPT.py runs unchanged up to the first call to FUNCTION, and ends there. FUNCTION is a function, Class.method, FILE:LINE, a"
+    " glob, the class of an nn.Module, or the global variable that holds one. Without it, the script runs up to the first call that"
+    " `dynexplore explain` would capture. These options may also follow ARGS; everything after -- belongs to the script."
 )
 
 
