@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from dynexplore.watching.watch import Watch
 
 _OUTPUTS = "[--html OUT] [--json OUT] [--save OUT] [--summary-json OUT] [--perfetto OUT] [--graphviz] [--redact]"
-_ANYWHERE = " These options may also follow ARGS; everything after -- belongs to the script."
+_ANYWHERE = " These options may also follow ARGS; everything after `--` belongs to the script."
 
 
 def add_to(commands: Any) -> None:

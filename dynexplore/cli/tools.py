@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
 _WHICH = (
     "SCRIPT.py runs unchanged up to the first call to FUNCTION, and ends there. FUNCTION is a function, Class.method, FILE:LINE, a"
-    " glob, the class of an nn.Module, or the global variable that holds one. Without it, the script runs up to the first call that"
-    " `dynexplore explain` would capture. These options may also follow ARGS; everything after -- belongs to the script."
+    " glob, or the class or a global variable of an nn.Module. Without it, the script runs up to the first call that"
+    " `dynexplore explain` would capture. These options may also follow ARGS; everything after `--` belongs to the script."
 )
 
 
