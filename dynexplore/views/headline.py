@@ -783,7 +783,7 @@ def _nothing(recording: Recording) -> Headline | None:
         if (stopped := _stopped_program(recording)) is not None:
             return stopped
         if recording.title in LAUNCHERS:
-            return Headline(summary, *_beside_a_launcher(recording), "note")
+            return Headline(summary, *_words_for_a_launcher(recording), "note")
         if recording.engine != DYNEXPLORE and recording.of(ev.ProgramEnded):
             never = f"{recording.title} never called {recording.engine}, so there is nothing to show."
             return Headline(never, f"To see how it would be captured: {explain_command(recording.title)}", "", "note")
@@ -820,7 +820,7 @@ LAUNCHERS = {
 """Modules that run the script in other processes: the command that starts them."""
 
 
-def _beside_a_launcher(recording: Recording) -> tuple[str, str]:
+def _words_for_a_launcher(recording: Recording) -> tuple[str, str]:
     """Where the script runs, and the command that records it there."""
     command = "explain SCRIPT.py" if recording.engine == DYNEXPLORE else "watch --ranks OUT SCRIPT.py"
     remedy = f"Start dynexplore in each process: {LAUNCHERS[recording.title]} -m dynexplore {command}"

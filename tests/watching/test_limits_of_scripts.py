@@ -112,7 +112,7 @@ SCRIPTS = {
     "a text of the object": Script(
         KEYS,
         (
-            "Patch.__call__ (script.py:6) runs as plain Python from then on: `self.key` was",
+            "Patch.__call__ (script.py:6) runs as plain Python from then on: `self.key` changed from",
             "Move the code that depends on `self.key` out",
         ),
     ),
