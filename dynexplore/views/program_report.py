@@ -173,7 +173,7 @@ def closest_candidate(recording: Recording) -> ev.TargetPassed | None:
     return max(passed, key=lambda target: (_likelihood(target), target.calls), default=None)
 
 
-_LIMIT = "limit of "
+_LIMIT = "recompile limit"
 _LIKELY = {"loop around a model": 5, "not": 4, "driving arguments": 3, "no tensor": 3, "driver": 2, "not named": 1}
 
 
@@ -187,7 +187,8 @@ def _skipped(recording: Recording, width: int) -> list[str]:
     def is_in_headline(event: ev.FrameSkipped) -> bool:
         if has_died and event.reason.startswith("torch.compile raised ") and recording.of(ev.BackendFailed):
             return True
-        return _LIMIT in event.reason and not has_died and not recording.breaks and len(recording.of(ev.CacheLimitReached)) == 1
+        limits = {reached.function for reached in recording.of(ev.CacheLimitReached)}
+        return _LIMIT in event.reason and not has_died and not recording.breaks and len(limits) == 1
 
     skipped = {
         (event.function, event.file, event.line): event

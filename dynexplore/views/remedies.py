@@ -230,7 +230,7 @@ _ALL_VARY = "every size and number of this function is dynamic from the first ca
 _NUMBER_VARIES = "the number becomes a graph input; code that needs its value is still compiled for each value"
 _EACH = "each gets its own compiled version"
 _TWO = "two versions"
-_TO_A_TENSOR = "the float becomes a 0-d tensor; an `if` on it breaks the graph"
+_TO_A_TENSOR = "the number becomes a 0-d tensor; an `if` on it breaks the graph"
 
 _OF_SIZE = (
     Change("parameter-sizes", "torch._dynamo.config.force_parameter_static_shapes = False", "top",
@@ -361,6 +361,8 @@ ROWS: tuple[Row, ...] = (
         f"{NO_ACTION} if you use both values of `SOURCE`: {_EACH}. Otherwise pass the same value every time.",
         "Pass the same `SOURCE` every time: each object gets its own compiled version.", costs=_TWO),
     Row("module-int", lambda r: _is_number(r, int) and _is_attribute(r) and r.engine != DYNEXPLORE, MODULE_INT, "", _OF_INT),
+    Row("int-attribute", lambda r: _is_number(r, int) and _is_attribute(r),
+        "Store `SOURCE` as a tensor wherever the program sets it, or keep it constant.", costs=_TO_A_TENSOR),
     Row("int", lambda r: _is_number(r, int), KEEP_OR_TENSOR, SAME_OR_TENSOR, _OF_INT),
     Row("float-attribute", lambda r: _is_number(r, float) and _is_attribute(r),
         "Store `SOURCE` as a tensor wherever the program sets it, or keep it constant.", costs=_TO_A_TENSOR),
@@ -514,7 +516,7 @@ _CONSTANT = "Keep the value in the guard constant;"
 def _way_to_stay_below(reason: Reason) -> str:
     """The advice on one reason, SOURCE for its subject; it ends in a semicolon if raising the limit is an alternative."""
     row = row_of(reason)
-    if row.id in ("layout", "dtype", "float-attribute", "hook", "module-int", "constant-in-graph"):
+    if row.id in ("layout", "dtype", "int-attribute", "float-attribute", "hook", "module-int", "constant-in-graph"):
         return advice_for_many(reason)
     if row.id == "function":
         return "Compile the functions passed as SOURCE, not their caller, which recompiles for each of them."

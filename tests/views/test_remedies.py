@@ -445,6 +445,21 @@ def f(x): return m(x)
 def change(k): m.n = torch.tensor(k + 2)
 calls = [(torch.ones(2),)] * 4
 """),
+    "int-attribute": ("dynexplore", """
+class C: pass
+c = C()
+def f(x):
+    for _ in range(c.n): x = x + 1
+    return x
+def change(k): c.n = k + 1
+calls = [(torch.ones(2),)] * 3
+""", """
+class C: pass
+c = C()
+def f(x): return x + c.n
+def change(k): c.n = torch.tensor(k + 1)
+calls = [(torch.ones(2),)] * 3
+"""),
     "constant-in-graph": ("dynexplore", """
 def f(x, n): return torch.nn.functional.dropout(x, n / 100, False)
 calls = [(torch.ones(2), n) for n in (5, 10, 20, 30)]
