@@ -29,7 +29,7 @@ from dynexplore.engine.variables.numpy_.array_memory import TRACEABLE, is_tracea
 from dynexplore.engine.variables.numpy_.array_models import difference, dtype_to_compute_in, hint, model_of, on_models, sums_halves
 from dynexplore.engine.variables.numpy_.concrete_array import ConcreteArrayVariable
 from dynexplore.engine.variables.operators import COMPARE, binary_rule
-from dynexplore.engine.variables.rules import method
+from dynexplore.engine.variables.rules import method, rule_for
 from dynexplore.engine.variables.scalars.constant import ConstantMethodVariable, ConstantVariable, is_numpy_number
 from dynexplore.engine.variables.scalars.symint import SymbolicNumberVariable
 from dynexplore.engine.variables.torch_.tensor.tensor import TensorVariable
@@ -58,8 +58,8 @@ _OF_DATA = {
 }
 """Methods that need data: the kind of break, and the operation in its report."""
 
-_NUMBER_OF = {"item": None, "__float__": torch.sym_float, "__int__": torch.sym_int}
-"""Methods that convert a single element to a number: what converts a number of another type."""
+_NUMBER_OF = {"item": None, "__float__": float, "__int__": int}
+"""Methods that return a single element as a number: the class to which it is converted, if any."""
 
 
 class ArrayVariable(VariableTracker):
@@ -135,10 +135,9 @@ class ArrayVariable(VariableTracker):
     def _number(self, ctx: TraceContext, name: str) -> VariableTracker:
         """The element as a Python number: a graph break, or a symbol if these are captured."""
         number = self.tensor.call_method(ctx, "item", (), {})
-        convert = _NUMBER_OF[name]
-        if convert is None or number.python_type() is {"__float__": float, "__int__": int}[name]:
-            return number
-        return ctx.operation("call_function", convert, [number], {})
+        cls = _NUMBER_OF[name]
+        row = rule_for(cls)
+        return number if row is None else row.call(ctx, cls, [number], {})
 
     def reconstruct(self, build: Reconstruction) -> None:
         if not self.model.flags.writeable:
