@@ -20,7 +20,7 @@ from dynexplore.engine import events as ev
 from dynexplore.recording.recording import GraphView, Recording
 from dynexplore.views.break_places import library_line, own_line
 from dynexplore.views.guard_words import check_of
-from dynexplore.views.headline import cause_in_the_program
+from dynexplore.views.headline import LONGEST_CODE, cause_in_the_program
 from dynexplore.views.miss_reasons import reasons_of
 from dynexplore.views.names import calling_line, frame_code, frame_name, is_entry, is_library, is_torchs_entry, short_file
 
@@ -133,7 +133,6 @@ def _key(recording: Recording, entered: ev.FrameEntered) -> Key:
     return short_file(code.file) if is_library(code.file) else code.file, name, code.first_line
 
 
-_LONGEST_CODE = 60
 _MOST_REASONS = 3
 """The maximum number of recompile reasons in one line."""
 
@@ -160,7 +159,7 @@ def _failure(recording: Recording, frame: int) -> str:
 def _break_words(recording: Recording, broke: ev.GraphBroke) -> str:
     line = own_line(broke, recording) or library_line(broke)  # the cause ends with a library's line
     place = f"{short_file(line.file)}:{line.line}" if line is not None else "an unknown line"
-    code = f" (`{ev.clip(line.code.strip(), _LONGEST_CODE)}`)" if line is not None and line.code.strip() else ""
+    code = f" (`{ev.clip(line.code.strip(), LONGEST_CODE)}`)" if line is not None and line.code.strip() else ""
     return f"at {place}{code}: {cause_in_the_program(broke, line.code if line is not None else '')}"
 
 

@@ -13,14 +13,13 @@ PyTorch's counterpart: none.
 
 from __future__ import annotations
 
-import re
 import textwrap
 from collections.abc import Mapping
 from typing import Any
 
 import ipywidgets
 
-from dynexplore.views.html_text import escape
+from dynexplore.views.html_report import with_code
 
 WIDTH = 100
 
@@ -31,7 +30,7 @@ class Prediction:
     def __init__(self, question: str, choices: Mapping[Any, str]) -> None:
         self.question, self.choices = question, dict(choices)
         self._buttons = ipywidgets.ToggleButtons(options=[(str(choice), choice) for choice in choices], value=None)
-        self.widget = ipywidgets.VBox([ipywidgets.HTML(f"<b>Predict:</b> {_with_code(question)}"), self._buttons])
+        self.widget = ipywidgets.VBox([ipywidgets.HTML(f"<b>Predict:</b> {with_code(question)}"), self._buttons])
 
     @property
     def choice(self) -> Any:
@@ -64,7 +63,7 @@ class Prediction:
     def _repr_mimebundle_(self, **options: Any) -> dict[str, Any]:
         data = self.widget._repr_mimebundle_(**options) or {}
         listed = " · ".join(f"<code>{choice}</code>" for choice in self.choices)
-        html = f"<p><b>Predict:</b> {_with_code(self.question)}<br>{listed}</p>"
+        html = f"<p><b>Predict:</b> {with_code(self.question)}<br>{listed}</p>"
         return {**data, "text/plain": repr(self), "text/html": html}
 
 
@@ -77,7 +76,3 @@ def predict(question: str, choices: Mapping[Any, str]) -> Prediction:
     You predicted 1. The answer is 2. The `if` depends on data.
     """
     return Prediction(question, choices)
-
-
-def _with_code(question: str) -> str:
-    return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(question))
