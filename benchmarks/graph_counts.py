@@ -287,9 +287,9 @@ def row_of(name: str, sources: Path, limit: float) -> Row:
     if isinstance(plain, str):
         return {**row, "failed": plain}
     for engine in ENGINES:
-        found = in_own_process(name, engine, sources, limit)
-        row[engine] = found if isinstance(found, str) else (
-            f"{found['graphs']}/{found['breaks']}{'' if found['results'] == plain['results'] else '!'}"
+        counts = in_own_process(name, engine, sources, limit)
+        row[engine] = counts if isinstance(counts, str) else (
+            f"{counts['graphs']}/{counts['breaks']}{'' if counts['results'] == plain['results'] else '!'}"
         )  # fmt: skip
         print(f"{name}, {engine}: {row[engine]}", file=sys.stderr, flush=True)
     return row
@@ -314,8 +314,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     if options.count:
         quiet()
-        found = counted(*options.count, options.sources)
-        print(f"\n{json.dumps(found)}")
+        counts = counted(*options.count, options.sources)
+        print(f"\n{json.dumps(counts)}")
         return 0
     rows = functools.partial(map, functools.partial(row_of, sources=options.sources, limit=options.limit), options.only or MODELS)
     return show_measured("Graphs and breaks", lambda: list(rows()), options.json)

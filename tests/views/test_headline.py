@@ -609,8 +609,8 @@ def test_a_limit_beside_a_break() -> None:
     recording.record(ev.GuardFailed(frame=2, source="n", kind="EQUALS", expected="1", actual="2", **at))
     recording.record(ev.CacheLimitReached(frame=2, function="g", limit=8, reason="n"))
     recording.record(ev.GuardFailed(frame=3, source="k", kind="EQUALS", expected="7", actual="8", **at))
-    told = "0 graphs, 1 graph break, 0 recompiles; g reached the recompile limit of 8 (`n` changed from 1 to 2)."
-    assert headline(recording).lines[0] == f"f: {told}"
+    counted = "0 graphs, 1 graph break, 0 recompiles; g reached the recompile limit of 8 (`n` changed from 1 to 2)."
+    assert headline(recording).lines[0] == f"f: {counted}"
 
 
 def test_the_break_to_open_at() -> None:
