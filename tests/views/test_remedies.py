@@ -517,11 +517,15 @@ def settings(environment: dict[str, str]) -> Iterator[None]:
 
 
 def ran(source: str, environment: dict[str, str] | None = None) -> Recording:
-    """What torch.compile does in a program."""
+    """What torch.compile does in a program; a process group that the program made and did not come to destroy ends with it."""
     torch._dynamo.reset()
     linecache.cache["<program>"] = (len(source), None, source.splitlines(keepends=True), "<program>")
-    with settings(environment or {}), watch(steps=False) as seen:
-        exec(compile(source, "<program>", "exec"), {"__name__": "__main__"})
+    try:
+        with settings(environment or {}), watch(steps=False) as seen:
+            exec(compile(source, "<program>", "exec"), {"__name__": "__main__"})
+    finally:
+        if torch.distributed.is_available() and torch.distributed.is_initialized():
+            torch.distributed.destroy_process_group()
     return seen.recording
 
 

@@ -16,6 +16,8 @@ pytestmark = [
     pytest.mark.lenses,
     pytest.mark.filterwarnings("ignore:Guards may run slower on Python 3.13.0:RuntimeWarning"),
     pytest.mark.filterwarnings("ignore::UserWarning"),  # what the programs and torch.compile warn about is not the question
+    # torch.compile asks for a class of typing that Python 3.14 warns about, when it meets a value of few kinds
+    pytest.mark.filterwarnings("ignore:'_UnionGenericAlias' is deprecated:DeprecationWarning"),
 ]
 
 SLICE = (
