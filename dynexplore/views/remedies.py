@@ -295,7 +295,8 @@ ROWS: tuple[Row, ...] = (
     Row("number-relation", lambda r: _is_relation(r) and not _is_of_sizes(r),
         f"{NO_ACTION} if both cases occur: {_EACH}.", costs=_TWO),
     Row("relation", _is_relation,
-        f"{NO_ACTION} if such sizes are rare: they get their own compiled version. Otherwise pad the input.", costs=_TWO),
+        f"{NO_ACTION}: the sizes that the compiled version excludes get a version of their own.",
+        "Pad the input to a few sizes: each condition whose result a new size changes adds a version.", costs=_TWO),
     # containers and module registries
     Row("hook", lambda r: r.registry.endswith("hooks") or "hooks" in r.source,
         "Register the hooks of `OWNER` once, before the first call."),

@@ -194,7 +194,7 @@ def f(x):
     return x * 3
 for n in (4, 6, 5, 7, 5):
     f(torch.ones(n, 3))
-""", "`x` has size 5 in dimension 0, which the compiled version excludes", "if such sizes are rare"),
+""", "`x` has size 5 in dimension 0, which the compiled version excludes", "No action needed: the sizes that"),
     "slice of an input": _calls("pytorch/pytorch#129798", """
 @torch.compile(backend="eager")
 def f(x):
