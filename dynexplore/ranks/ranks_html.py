@@ -12,6 +12,7 @@ from __future__ import annotations
 from dynexplore.ranks import lanes, ranks_text
 from dynexplore.ranks.side_by_side import SideBySide
 from dynexplore.views import html_report, html_text
+from dynexplore.views.headline import Headline
 
 MOST_REPORTS = 4
 """The maximum number of ranks with their own report in a notebook's output, those that differ first."""
@@ -20,25 +21,72 @@ _LEGEND = (
     "Blue: compiled; orange: recompiled; red outline: different on some ranks; gray: waiting at a collective for the last rank."
 )
 
+STYLE = """
+.dynx .verdict { border-left: 6px solid var(--level); padding: 4px 12px; margin: 0 0 12px; }
+.dynx .verdict p { font-size: 15px; margin: 2px 0; }
+.dynx .verdict .summary { font-size: 20px; font-weight: 600; }
+.dynx .verdict.bad { --level: #d1242f; }
+.dynx .verdict.break, .dynx .verdict.note { --level: #e08a00; }
+.dynx .verdict.good { --level: #2da44e; }
+.dynx h2 { font-size: 15px; margin: 12px 0 4px; }
+.dynx .in-sentences.in-sentences.in-sentences td { font: 13px/1.5 system-ui, sans-serif; padding-bottom: 4px; }
+.dynx .in-sentences.in-sentences.in-sentences td:first-child { white-space: nowrap; font-weight: 600; }
+""".strip()
+
+_NAMES_OF_KINDS = {"only": "some ranks only", "break": "graph break", "cause": "recompile"}
+"""What the table shows for kinds of differences whose short names do not explain themselves."""
+
 
 def overview(comparison: SideBySide) -> str:
-    """The part above the choice of a rank, as HTML."""
-    title, *more = ranks_text.headline(comparison).lines
-    parts = [f"<style>{lanes.STYLE}</style><p><strong>{html_report.with_code(title)}</strong></p>", *map(html_report.line, more)]
-    parts += [html_report.line(ranks_text.how(comparison))]
-    parts += map(html_report.line, comparison.notices)
+    """The part above the choice of a rank, as HTML: what differs and what to do, the timeline, further differences, the times."""
+    return html_report.report(
+        f"<style>{lanes.STYLE} {STYLE}</style>",
+        _verdict(ranks_text.headline(comparison)),
+        *map(html_report.line, comparison.notices),
+        *_timeline(comparison),
+        *_differences(comparison),
+        *_times(comparison),
+        *_buckets(comparison),
+    )
+
+
+def _verdict(headline: Headline) -> str:
+    where = html_report.line(headline.where)
+    remedy = f"<p><strong>What to do:</strong> {html_report.with_code(headline.remedy)}</p>" if headline.remedy else ""
+    summary = f'<p class="summary">{html_report.with_code(headline.summary)}</p>'
+    return f'<div class="verdict {headline.level}">{summary}{where}{remedy}</div>'
+
+
+def _timeline(comparison: SideBySide) -> list[str]:
     drawn = lanes.picture(comparison)
-    parts += [drawn, html_report.line(_LEGEND if drawn else "")]
-    if comparison.rows:
-        parts.append(html_report.rows(*ranks_text.cells(comparison)))
-    if comparison.differences:
-        cells = [
-            (difference.kind, html_report.with_code(str(difference)), html_report.with_code(difference.remedy))
-            for difference in comparison.differences[: ranks_text.MOST_DIFFERENCES]
-        ]
-        parts += [html_report.line("Differences, the worst first"), html_report.table(("kind", "what", "what to do"), cells)]
+    return [drawn, html_report.line(_LEGEND)] if drawn else []
+
+
+def _differences(comparison: SideBySide) -> list[str]:
+    cells = [
+        (
+            _NAMES_OF_KINDS.get(difference.kind, difference.kind),
+            html_report.with_code(str(difference)),
+            html_report.with_code(difference.remedy),
+        )
+        for difference in comparison.differences[: ranks_text.MOST_DIFFERENCES]
+    ]
+    table = html_report.table(("kind", "what", "what to do"), cells)
+    return ["<h2>Differences, the worst first</h2>", f'<div class="in-sentences">{table}</div>'] if cells else []
+
+
+def _times(comparison: SideBySide) -> list[str]:
+    if not comparison.rows:
+        return []
+    how = html_report.line(ranks_text.how(comparison))
+    header, cells = ranks_text.cells(comparison)
+    table = html_report.table(header, [[html_report.with_code(cell) for cell in row] for row in cells])
+    return ["<h2>Compilations of each rank</h2>", how, table]
+
+
+def _buckets(comparison: SideBySide) -> list[str]:
     split = ranks_text.buckets(comparison)
-    return html_report.report(*parts, html_report.code(split) if split else "")
+    return [html_report.code(split)] if split else []
 
 
 def fragment(comparison: SideBySide) -> str:

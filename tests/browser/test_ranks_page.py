@@ -21,6 +21,8 @@ def test_the_rank_that_is_picked_is_explored(browser: Browser, tmp_path: Path) -
     heard.listen(page)
     page.goto((tmp_path / "ranks.html").as_uri())
     expect(page.locator("#explorer")).to_contain_text("1 recompile")
+    expect(page.locator(".verdict .summary")).to_contain_text("rank 1")
+    expect(page.locator(".verdict")).to_contain_text("What to do:")
     assert page.locator("svg.lanes rect.again.odd").count() == 1
     assert page.locator("#rank").input_value() == "1"
     explorer = page.locator("#explorer")
