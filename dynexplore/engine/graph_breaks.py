@@ -397,7 +397,7 @@ def f(x):
         "an unsupported numpy call",
         "This call draws random numbers, needs data that exists only when the graph runs, or has no torch operator known to "
         "return the same result.",
-        "Use the torch function of the same name, or call numpy outside the compiled function.",
+        "Use the torch function that does the same, or call numpy outside the compiled function.",
         example="""
 import numpy as np
 

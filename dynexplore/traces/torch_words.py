@@ -264,8 +264,19 @@ def _combined(first: Cause, then: Cause, message: str) -> Cause:
 
 
 def _of_program(hint: str) -> str:
-    """The program-side fix, if a hint suggests reporting an issue to PyTorch: until it is fixed, the builtin stays untraced."""
+    """The program-side fix, if a hint suggests reporting an issue to PyTorch: until it is fixed, the builtin stays untraced. The
+    types of a builtin's arguments are left out, because the break rarely depends on them.
+
+    >>> _of_program("Avoid calling builtin `open` with argument types ['str'].")
+    'Avoid calling builtin `open` in the compiled function.'
+    """
+    if builtin := _BUILTIN_WITH_TYPES.match(hint):
+        return _FIXES_OF_BUILTINS.get(builtin[1], f"Avoid calling builtin `{builtin[1]}` in the compiled function.")
     return UNTRACED if hint.startswith("If it is a Python builtin, please file an issue") else hint
+
+
+_BUILTIN_WITH_TYPES = re.compile(r"Avoid calling builtin `(\w+)` with argument types \[.*\]")
+_FIXES_OF_BUILTINS = {"print": "Move the print outside the compiled function, or remove it."}
 
 
 def _part(pattern: str, text: str) -> str:
