@@ -72,7 +72,7 @@ def page_of_kind(kind: Kind, also: list[TorchBreak]) -> str:
     """The page of one of dynexplore's kinds."""
     lines = [f"# {kind.id}: {kind.title}", "", NOTE, "", _status(kind), ""]
     if kind.example:
-        lines += _program(kind.id, kind.example, "Explorer of this program. Press `b` to step to the graph break.")
+        lines += _program(kind.id, kind.example, "The explorer for this program. Press `b` to go to the graph break.")
     lines += ["## Why it breaks", "", kind.why, "", "## Fix", "", kind.fix, ""]
     if kind.fixed:
         lines += [kind.result_of_fix, "", *_code(kind.fixed)]
@@ -89,8 +89,8 @@ def page_of_torch_break(row: TorchBreak, explanation: Any) -> str:
     hits = f" [Seen in](index.md#how-they-were-counted) {_hits(row)}." if _hits(row) else ""
     lines = [f"# {row.id}: {row.title}", "", NOTE, ""]
     lines += [f"A graph break of torch.compile. See also [PyTorch's page]({site}).{hits}", ""]
-    old = f"Explorer of torch.compile {row.version}, which breaks here. Newer versions capture this program."
-    seen = old if row.version else "Explorer of this program in torch.compile."
+    old = f"The explorer for this program under torch.compile {row.version}, which breaks here. Newer versions capture it."
+    seen = old if row.version else "The explorer for this program under torch.compile."
     lines += _program(row.id, row.example, seen)
     lines += ["## Why it breaks", "", row.why, "", "## Fix", "", row.fix, ""]
     lines += [result_of_fix(row.compiled), "", *_code(row.fixed)]

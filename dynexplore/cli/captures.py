@@ -69,7 +69,7 @@ def _add_explain(commands: Any) -> None:
     command.add_argument("--no-real", action="store_true", help="do not record real values next to the symbolic ones (faster)")
     command.add_argument("--calls", type=int, default=0, metavar="N", help="end the script after N captured calls")
     tools.add_engine(
-        command, "the engine to report on: dynexplore or torch.compile (default: torch.compile once the script calls it)"
+        command, "the engine to report on: dynexplore or torch.compile (default: torch.compile if the script calls it)"
     )
 
 

@@ -146,13 +146,13 @@ class _AlignedCompilations:
             outliers, majority = majority, outliers
         first = by_rank[outliers[0]][fewest]
         frames = tuple((rank, by_rank[rank][fewest].frame) for rank in outliers)
-        alone = " alone" if len(outliers) == 1 else ""
+        only = "only " if len(outliers) == 1 else ""
         if not fewest:
-            message = f"{rank_words(outliers)}{alone} compiled `{first.name}`"
+            message = f"{only}{rank_words(outliers)} compiled `{first.name}`"
             cause = f"{rank_words(majority)} did not call it, or ran it as plain Python"
             return Difference("only", outliers, message, first.place, cause, _ONLY, self.waited(first, outliers), frames)
         more = max(counts[rank] for rank in outliers) - fewest
-        message = f"{rank_words(outliers)}{alone} recompiled `{first.name}`{f' {more} times' if more > 1 else ''}"
+        message = f"{only}{rank_words(outliers)} recompiled `{first.name}`{f' {more} times' if more > 1 else ''}"
         return Difference(
             "recompile", outliers, message, first.place, first.cause, _again(first), self.waited(first, outliers), frames
         )
@@ -167,14 +167,16 @@ class _AlignedCompilations:
             (arrival for arrival in self.arrivals if arrival.seconds[compilation.rank] >= begins + compilation.seconds), None
         )
         if following is None:
-            return f"At the next collective {rank_words(others)} {'waits' if len(others) == 1 else 'wait'} for it."
+            waits = "waits" if len(others) == 1 else "wait"
+            return f"{_sentence(rank_words(others))} {waits} for {rank_words(outliers)} at the next collective."
         ahead = {rank: following.seconds[compilation.rank] - following.seconds[rank] for rank in others}
         longest = max(ahead, key=lambda rank: ahead[rank])
         seconds = min(ahead[longest], compilation.seconds) if compilation.seconds else ahead[longest]
         if seconds < 0.001:
             return ""
-        waiting = f"{_sentence(rank_words(others))} waited"
-        return f"{waiting} {'up to ' if len(others) > 1 else ''}{seconds:.2f} s for it in {following.operation}."
+        up_to = "up to " if len(others) > 1 else ""
+        waiting = f"{_sentence(rank_words(others))} waited {up_to}{seconds:.2f} s"
+        return f"{waiting} for {rank_words(outliers)} in {following.operation}."
 
     # -- one compilation on all ranks ----------------------------------------------------------------------------------
 
@@ -306,14 +308,14 @@ def _cause(by_rank: Mapping[int, Compilation]) -> Difference | None:
 
 def _guards(by_rank: Mapping[int, Compilation]) -> Difference | None:
     def say(typical: Compilation, outlier: Compilation) -> str:
-        alone = [guard for guard in outlier.guards if guard not in typical.guards]
+        added = [guard for guard in outlier.guards if guard not in typical.guards]
         lost = [guard for guard in typical.guards if guard not in outlier.guards]
-        clauses = [f"rank {outlier.rank} alone has {alone[0]}"] if alone else []
+        clauses = [f"only rank {outlier.rank} has {added[0]}"] if added else []
         clauses += [f"rank {typical.rank} has {lost[0]}"] if lost else []
-        more = len(alone) + len(lost) - len(clauses)
+        more = len(added) + len(lost) - len(clauses)
         return "; ".join(clauses) + (f"; and {more} more" if more else "")
 
-    remedy = "A rank with a guard that the others lack may recompile alone."
+    remedy = "A rank with a guard that the others lack may be the only one that recompiles."
     return _difference_of(
         "guards",
         by_rank,

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dynexplore.ranks.compilations import Compilation
 from dynexplore.ranks.differences import rank_words
-from dynexplore.ranks.side_by_side import SideBySide, ordinal
+from dynexplore.ranks.side_by_side import SideBySide
 from dynexplore.views.html_text import escape
 
 WIDTH, LEFT_MARGIN, RIGHT_MARGIN, TOP_MARGIN, LANE, BOTTOM_MARGIN = 960, 64, 12, 18, 30, 24
@@ -89,7 +89,7 @@ class _Drawing:
         x = self.x(begins)
         width = max(self.x(begins + compilation.seconds) - x, NARROWEST)
         kind = ("again" if compilation.cause else "made") + (" odd" if is_odd else "")
-        which = f", {ordinal(compilation.number)} time" if compilation.number > 1 else ""
+        which = f", compilation {compilation.number}" if compilation.number > 1 else ""
         label = (
             f"rank {compilation.rank}: {compilation.name} ({compilation.place}){which}, {begins:.2f} s +{compilation.seconds:.2f} s"
         )

@@ -78,7 +78,7 @@ def report(comparison: SideBySide) -> str:
 
 def how(comparison: SideBySide) -> str:
     """How the clock was determined, and its zero."""
-    seconds = "The table has start +duration in seconds, from the first compilation on."
+    seconds = "Each cell shows start +duration in seconds, counted from the first compilation."
     return f"{comparison.clock.how} {seconds}" if comparison.clock.how and comparison.rows else ""
 
 

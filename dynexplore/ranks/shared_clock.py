@@ -57,16 +57,16 @@ class SharedClock:
         still = dict.fromkeys(recordings, 0.0)
         hosts = {recording.job.host if recording.job is not None else "" for recording in recordings.values()}
         if any(recording.moment(0) is None for recording in recordings.values() if len(recording)):
-            return cls("Times: not known of all ranks.", False, still, shared)
+            return cls("The times of some ranks are unknown.", False, still, shared)
         if len(recordings) < 2:
             return cls("", True, still, shared)
         if len(hosts) == 1 and "" not in hosts:
-            return cls("Times: one clock, all ranks ran on one host.", True, still, shared)
+            return cls("All ranks ran on one host, so their times share one clock.", True, still, shared)
         if shared:
             shifts, apart = _shifts(recordings, shared)
             where = f"{plural(len(shared), 'collective')} that all ranks began"
-            sure = f", to about {apart * 1000:.0f} ms" if len(shared) > 1 else ""
-            return cls(f"Times: the hosts' clocks are aligned at {where}{sure}.", True, shifts, shared)
+            sure = f", accurate to about {apart * 1000:.0f} ms" if len(shared) > 1 else ""
+            return cls(f"The clocks of the hosts are aligned by {where}{sure}.", True, shifts, shared)
         return cls(_NOT_ALIGNED, False, still)
 
     def at(self, rank: int, wall: float) -> float:
@@ -84,7 +84,7 @@ class SharedClock:
         return Arrival(group, number, next(iter(by_rank.values())).signature, seconds)
 
 
-_NOT_ALIGNED = "Times are not aligned: each rank uses its host's clock, and no collective that the ranks share is known."
+_NOT_ALIGNED = "Times are not aligned: each rank uses its host's clock, and no collective is known that all ranks ran."
 
 
 def _shared(recordings: Mapping[int, Recording]) -> Iterator[tuple[str, int, Mapping[int, Collective]]]:

@@ -35,18 +35,8 @@ class Row:
 
     @property
     def name(self) -> str:
-        """The display name: `step`, `step, 2nd`."""
-        return self.any.name if self.number == 1 else f"{self.any.name}, {ordinal(self.number)}"
-
-
-def ordinal(number: int) -> str:
-    """The ordinal number: `2nd`.
-
-    >>> [ordinal(number) for number in (1, 2, 3, 4, 11, 22)]
-    ['1st', '2nd', '3rd', '4th', '11th', '22nd']
-    """
-    ending = "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
-    return f"{number}{ending}"
+        """The display name: `step`, `step (compilation 2)`."""
+        return self.any.name if self.number == 1 else f"{self.any.name} (compilation {self.number})"
 
 
 class SideBySide:

@@ -106,7 +106,7 @@ class Prediction:
         if self.difference is not None:
             lines.append(str(self.difference))
         predicted = [resume for resume in self.then if resume.fate != "not known"]
-        lines += [f"  and {_FATES[resume.fate].format(resume)}" for resume in predicted[1:]]
+        lines += [f"  and {_resume_words(resume)}" for resume in predicted[1:]]
         return "\n".join(lines)
 
     __repr__ = __str__
@@ -124,14 +124,12 @@ class Prediction:
         return f" up to the break {self.breaks_at}; {_after(self.then)}"
 
 
-_FATES: dict[Fate, str] = {
-    "compile": "{0.function}, which resumes at line {0.line}, is compiled: there is no entry yet",
-    "recompile": "{0.function}, which resumes at line {0.line}, recompiles: {0.reason}",
-    "limit reached": "{0.function}, which resumes at line {0.line}, runs as plain Python, because its recompile limit is"
-    " reached: {0.reason}",
-    "plain Python": "{0.function}, which resumes at line {0.line}, runs as plain Python: {0.reason}",
-    "raises": "{0.function}, which resumes at line {0.line}, raises {0.reason}",
-    "not known": "what happens to {0.function}, which resumes at line {0.line}, is not known",
+_RESUMES: dict[Fate, str] = {
+    "compile": "it is compiled: there is no entry yet",
+    "recompile": "it recompiles: {0.reason}",
+    "limit reached": "it runs as plain Python, because the recompile limit is reached: {0.reason}",
+    "plain Python": "it runs as plain Python: {0.reason}",
+    "raises": "it raises {0.reason}",
 }
 
 
@@ -140,8 +138,12 @@ def _after(then: tuple[PredictedResume, ...]) -> str:
     predicted = [resume for resume in then if resume.fate != "not known"]
     if not predicted:
         return "the rest is unknown: it depends on values that exist only after the graphs have run"
-    where = "" if len(then) == 1 else "if the call reaches it, "
-    return f"with the arguments as they are now, {where}{_FATES[predicted[0].fate].format(predicted[0])}"
+    return _resume_words(predicted[0], is_certain=len(then) == 1, condition=" given the current arguments,")
+
+
+def _resume_words(resume: PredictedResume, *, is_certain: bool = False, condition: str = "") -> str:
+    where = f"from line {resume.line} on" if is_certain else f"if the call reaches line {resume.line}"
+    return f"{where},{condition} {_RESUMES[resume.fate].format(resume)}"
 
 
 def predict(store: Store, frame: DryRunFrame | None, recording: Recording, *, capture: bool = True) -> Prediction:

@@ -109,7 +109,8 @@ class CheckedCalls:
         if self.random:
             lines.append(f"{plural(self.random, 'call')} drew random numbers: compared by types and shapes only.")
         if self.with_optimizer:
-            lines.append(f"Not checked: {plural(self.with_optimizer, 'call')} that can reach an optimizer.")
+            calls = plural(self.with_optimizer, "call")
+            lines.append(f"Not checked: {calls} whose arguments, closure or globals refer to an optimizer.")
         return lines
 
     # -- the replaced functions ----------------------------------------------------------------------------------------

@@ -185,7 +185,7 @@ def _row(before: str, after: str) -> Row:
 
 
 def _counts(rows: Sequence[Row]) -> str:
-    words = {"=": "the same", "~": "changed", "-": "gone", "+": "new"}
+    words = {"=": "unchanged", "~": "changed", "-": "removed", "+": "added"}
     signs = [row.sign for row in rows]
     return ", ".join(f"{signs.count(sign)} {word}" for sign, word in words.items() if sign in signs)
 

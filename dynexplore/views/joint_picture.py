@@ -71,10 +71,10 @@ def joint_text(recording: Recording, graph: int = 0) -> str:
     graph_halves = halves(recording, graph)
     if graph_halves is None:
         return NOTHING
-    once_more = f" ({', '.join(graph_halves.again)} once more)" if graph_halves.again else ""
+    recomputed = f" ({', '.join(graph_halves.again)} recomputed)" if graph_halves.again else ""
     return (
         f"forward: {', '.join(graph_halves.forward.reads)}\nsaved for backward: {_saved_words(graph_halves)}\n"
-        f"backward: {', '.join(graph_halves.backward.reads)}{once_more}"
+        f"backward: {', '.join(graph_halves.backward.reads)}{recomputed}"
     )
 
 
@@ -123,7 +123,7 @@ def _column(graph: PrintedGraph, tops: dict[str, int], x: int, graph_halves: Hal
             if name in graph_halves.again
             else "backward"
         )
-        words = escape(fitting(f"{name} (once more)" if kind == "again" else name, LETTERS))
+        words = escape(fitting(f"{name} (recomputed)" if kind == "again" else name, LETTERS))
         yield f'<rect class="{kind}" x="{x}" y="{top}" width="{BOX}" height="{HIGH}" rx="5"/>'
         yield f'<text class="code" x="{x + BOX // 2}" y="{top + 16}" text-anchor="middle">{words}</text>'
     makers = {part: node for node in graph.reads for part in graph.results_of(node)}

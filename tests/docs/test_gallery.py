@@ -62,7 +62,7 @@ def test_each_program_is_on_a_page_and_each_explorer_is_a_program() -> None:
     """No explorer without its program, no program that nobody sees; each frame has words for those who do not see it."""
     on_pages = {name: words for page in PAGES for name, words in EXPLORER.findall(page.read_text(encoding="utf-8"))}
     assert sorted(on_pages) == PROGRAMS and len(PROGRAMS) == 12
-    assert all(words.startswith("Explorer of ") and words.endswith(".") for words in on_pages.values())
+    assert all(words.startswith("The explorer for ") and words.endswith(".") for words in on_pages.values())
     first_page = (GALLERY.parent / "index.md").read_text(encoding="utf-8")
     assert [name for name, _ in EXPLORER.findall(first_page)] == ["split"]
 

@@ -55,11 +55,11 @@ def test_a_watched_job_is_shown_rank_by_rank(watched: tuple[Path, str]) -> None:
     assert str(ranks) in printed
     assert_differs_as_made(ranks, 1)
     (again,) = of_kind(ranks, "recompile")
-    assert again.waited.startswith("Rank 0 waited ") and again.waited.endswith(" s for it in all_reduce of float[3].")
+    assert again.waited.startswith("Rank 0 waited ") and again.waited.endswith(" s for rank 1 in all_reduce of float[3].")
     for rank in ranks:
         job = ranks[rank].job
         assert job is not None and job.world_size == 2 and job.host and ranks[rank].rank == rank
-    assert ranks.clock.how == "Times: one clock, all ranks ran on one host."
+    assert ranks.clock.how == "All ranks ran on one host, so their times share one clock."
 
 
 def test_the_worst_difference_is_the_headline(watched: tuple[Path, str]) -> None:
@@ -89,7 +89,7 @@ def test_a_folder_of_logs_says_the_same(watched: tuple[Path, str]) -> None:
     program = "import sys; from dynexplore.cli import main; main(sys.argv[1:]); assert 'torch' not in sys.modules"
     words = [sys.executable, "-c", program, "open", str(home / "trace")]
     done = subprocess.run(words, capture_output=True, text=True, check=True, timeout=120)
-    assert "rank 1 alone recompiled `step`" in done.stdout
+    assert "only rank 1 recompiled `step`" in done.stdout
 
 
 def test_one_rank_of_a_folder_can_be_opened(watched: tuple[Path, str], capsys: pytest.CaptureFixture[str]) -> None:
@@ -105,7 +105,7 @@ def test_this_engine_in_every_rank(tmp_path: Path) -> None:
     """`--engine dynexplore` gathers what ours captures, of a rank that fails as well: the same differences, DDP's pieces."""
     done = torchrun(tmp_path, "--engine", "dynexplore", "job.py", "dynexplore", "--fail")
     assert done.returncode != 0 and "the last rank gives up" in done.stderr
-    assert "rank 1 alone recompiled `step`" in done.stdout
+    assert "only rank 1 recompiled `step`" in done.stdout
     ranks = open_ranks(tmp_path / "ranks")
     assert [one.engine for one in ranks.recordings.values()] == ["dynexplore"] * 2
     (again,) = of_kind(ranks, "recompile")
@@ -119,7 +119,7 @@ def test_ranks_that_are_ended_keep_their_files(tmp_path: Path) -> None:
     (tmp_path / "late.py").write_text(LATE, encoding="utf-8")
     done = torchrun(tmp_path, "--no-steps", "late.py")
     assert done.returncode != 0
-    assert "rank 1 alone" not in done.stdout and "all ranks compiled the same, 1 frame each" in done.stdout
+    assert "only rank 1" not in done.stdout and "all ranks compiled the same, 1 frame each" in done.stdout
     assert list(open_ranks(tmp_path / "ranks")) == [0, 1]
 
 

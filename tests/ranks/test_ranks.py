@@ -41,8 +41,9 @@ def saved(folder: Path, *made: MadeUp) -> Path:
 def test_a_rank_that_recompiles_alone_makes_the_others_wait() -> None:
     """The headline has the rank, the line, the cause, how long the other waited in which collective, and what to do."""
     assert str(made_up_ranks().headline).splitlines() == [
-        "train.py on 2 ranks: rank 1 alone recompiled `step`.",
-        "train.py:12: `x` changed from 4 rows to 6. Rank 0 waited 0.50 s for it in all_reduce of float[3].",
+        "train.py on 2 ranks: only rank 1 recompiled `step`.",
+        "train.py:12: `x` changed from 4 rows to 6. Rank 0 waited 0.50 s for rank 1 in all_reduce of",
+        "  float[3].",
         "Use inputs of the same size on all ranks (pad or drop the last batch), or compile with dynamic=True.",
     ]
 
@@ -173,7 +174,7 @@ def test_hosts_are_aligned_at_shared_collectives() -> None:
     first = MadeUp(0, host="one").compiled(0.0).began(0.5).began(1.0).began(1.5)
     second = MadeUp(1, host="two", ahead=3600).compiled(0.2).began(0.5).began(1.0).began(1.5)
     ranks = ranks_of(first, second)
-    assert ranks.clock.how == "Times: the hosts' clocks are aligned at 3 collectives that all ranks began, to about 0 ms."
+    assert ranks.clock.how == "The clocks of the hosts are aligned by 3 collectives that all ranks began, accurate to about 0 ms."
     assert re.search(r"step, train.py:12 +0\.00 \+0\.10 +0\.20 \+0\.10", str(ranks))
 
 
@@ -183,7 +184,7 @@ def test_hosts_without_a_shared_collective_are_called_not_aligned() -> None:
     second = MadeUp(1, host="two", ahead=3600).compiled(0.0).compiled(1, rows=6, cause="4")
     ranks = ranks_of(first, second)
     assert "not aligned" in ranks.clock.how
-    assert ranks.differences()[0].waited == "At the next collective rank 0 waits for it."
+    assert ranks.differences()[0].waited == "Rank 0 waits for rank 1 at the next collective."
 
 
 # -- files -------------------------------------------------------------------------------------------------------------
@@ -221,7 +222,7 @@ def test_a_folder_is_opened_by_the_command(tmp_path: Path, capsys: pytest.Captur
     for rank in ranks:
         ranks[rank].save(tmp_path / file_of(rank))
     assert main(["open", str(tmp_path)]) == 0
-    assert "rank 1 alone recompiled `step`" in capsys.readouterr().out
+    assert "only rank 1 recompiled `step`" in capsys.readouterr().out
     assert main(["open", str(tmp_path), "--html", str(tmp_path / "out.html")]) == 0
     assert 'class="lanes"' in (tmp_path / "out.html").read_text(encoding="utf-8")
     assert main(["open", str(tmp_path), "--rank", "1", "--text"]) == 0

@@ -129,7 +129,7 @@ def test_the_same_capture_does_not_differ() -> None:
     r = calls()
     same = difference(r, 1, r, 1)
     assert not same and {row.sign for row in (*same.nodes, *same.guards)} == {"="}
-    assert "graph: 2 the same" in str(same)
+    assert "graph: 2 unchanged" in str(same)
     assert str(difference(Recording(), 1, Recording(), 1)) == "nothing was captured on either side"
 
 

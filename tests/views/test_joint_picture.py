@@ -36,7 +36,7 @@ def test_each_arrow_across_the_cut_is_a_use_of_something_kept() -> None:
     assert len([path for path in root.findall("path") if path.get("class") == "kept"]) == 2
     assert root.get("aria-label") == str(shown).replace("\n", "; ")
     assert str(shown).splitlines()[:2] == ["forward: cos, cos_1", "saved for backward: primals_1 (24 B)"]
-    assert str(shown).endswith("(cos once more)")
+    assert str(shown).endswith("(cos recomputed)")
 
 
 def test_without_backward_it_says_so() -> None:

@@ -77,7 +77,7 @@ PRINTED_PLACES = 5
 """The maximum number of break locations with a log line each; further ones are only counted."""
 
 _FURTHER = (
-    "graph break: further places are counted, not printed; dynexplore.all_breaks(f, x) lists them, "
+    "graph break: all other places are only counted; dynexplore.all_breaks(f, x) lists them, "
     "dynexplore.graph_breaks() counts them, config.verbose = True prints each in full"
 )
 

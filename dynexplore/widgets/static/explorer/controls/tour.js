@@ -22,7 +22,7 @@ const BUBBLES = [
   [
     ".dynx-source",
     "Where",
-    "Your source. The number next to a line is that of its graph. A line that breaks the graph shows the reason. The " +
+    "Your source. The number next to a line shows which graph contains it. A line that breaks the graph shows the reason. The " +
       "current instruction is marked. Click anything to highlight what is related to it.",
   ],
   [
