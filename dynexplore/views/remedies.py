@@ -268,7 +268,7 @@ _OF_KEYS = ("DICT_CONTAINS", "DICT_KEYS", "DICT_LENGTH", "NAME_PRESENT")
 ROWS: tuple[Row, ...] = (
     # loops, and values computed before a graph break
     Row("last-iteration", lambda r: "last round" in r.facts,
-        f"{NO_ACTION}: the last iteration gets a version of its own. Fixing the graph break in the loop removes it."),
+        f"{NO_ACTION}: the last iteration gets a separate version. Fixing the graph break in the loop removes it."),
     Row("before-break", lambda r: "from before" in r.facts, BREAK_FIRST, BREAK_FIRST_OF_MANY),
     # global state
     Row("gradient-mode", lambda r: _is_state(r, "grad|inference"),
@@ -295,7 +295,7 @@ ROWS: tuple[Row, ...] = (
     Row("number-relation", lambda r: _is_relation(r) and not _is_of_sizes(r),
         f"{NO_ACTION} if both cases occur: {_EACH}.", costs=_TWO),
     Row("relation", _is_relation,
-        f"{NO_ACTION}: the sizes that the compiled version excludes get a version of their own.",
+        f"{NO_ACTION}: the sizes that the compiled version excludes get separate versions.",
         "Pad the input to a few sizes: each condition whose result a new size changes adds a version.", costs=_TWO),
     # containers and module registries
     Row("hook", lambda r: r.registry.endswith("hooks") or "hooks" in r.source,

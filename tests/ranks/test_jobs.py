@@ -40,7 +40,7 @@ def assert_differs_as_made(ranks: Ranks, last: int) -> None:
     assert "`exchange`" in order.message and order.ranks == (last,)
     (again,) = of_kind(ranks, "recompile")
     assert (again.ranks, again.cause) == ((last,), "`x` changed from 4 rows to 6")
-    assert again.message == f"rank {last} alone recompiled `step`"
+    assert again.message == f"only rank {last} recompiled `step`"
     assert again.where == STEP
     (graph,) = [one for one in of_kind(ranks, "graph") if "`loss`" in one.message]
     assert graph.ranks == (last,) and "tanh" in graph.cause
