@@ -281,6 +281,39 @@ def test_annotations_are_evaluated_in_globals_of_another_class(form: str) -> Non
     assert_same_as_eager(namespace["f"], X, graphs=range(1, 3))
 
 
+NAMES_OF_ANNOTATE = {
+    "read": "seen = name(g)",
+    "of a nested function": "def k():\n        def m(a: int): ...\n        return m\n    seen = name(k())",
+    "with defaults": "def h(a: int = 1, *, b: str = 's') -> x.shape: ...\n    seen = name(h)",
+    "of a method": "class C:\n        b: int\n        def m(self, a: int): ...\n    seen = name(C.m), C.__annotate__.__qualname__",
+    "renamed function": "g.__qualname__ = 'other'\n    seen = name(g)",
+    "renamed itself": "g.__annotate__.__qualname__ = 'other'\n    seen = name(g)",
+    "put into another": "def h(): ...\n    h.__annotate__ = g.__annotate__\n    seen = name(h)",
+    "a function that was put there": "def put(format): return {}\n    g.__annotate__ = put\n    seen = name(g)",
+    "leaves the frame": "seen = g.__annotate__",
+    "leaves with its function": "seen = g",
+    "is read behind a break": "print('break')\n    seen = name(g)",
+    "name without a qualification": "seen = g.__annotate__.__name__, g.__annotate__.__code__.co_qualname",
+}
+
+
+@needs_3_14
+@pytest.mark.parametrize("way", NAMES_OF_ANNOTATE)
+def test_code_of_annotations_is_named_after_its_function(way: str) -> None:
+    """Later releases of 3.14 name it when the function is made; its code object is named after what encloses the function."""
+    namespace: dict[str, Any] = {"name": lambda function: (function.__annotate__.__qualname__, function.__annotate__.__name__)}
+    lines = "def f(x):", "y = x + 1", "def g(a: int) -> str: ...", NAMES_OF_ANNOTATE[way], "return y * 2, seen\n"
+    run_source("\n    ".join(lines), namespace)
+
+    def program(x: Any) -> Any:
+        y, seen = namespace["f"](x)
+        if isinstance(seen, types.FunctionType):
+            return y, seen.__qualname__, getattr(seen.__annotate__, "__qualname__", None)  # type: ignore[attr-defined]
+        return y, seen
+
+    assert_same_as_eager(program, X, graphs=range(1, 4), calls=2)
+
+
 class Answering(dict[str, Any]):
     """Globals that know each name."""
 

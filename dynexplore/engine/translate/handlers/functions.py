@@ -17,11 +17,20 @@ from dynexplore.engine.translate.dispatch import handles
 from dynexplore.engine.translate.symbolic_frame import SymbolicFrame
 from dynexplore.engine.variables.callables.function import CellVariable, NestedFunctionVariable
 from dynexplore.engine.variables.contract.base import VariableTracker
+from dynexplore.engine.variables.scalars.constant import ConstantVariable
 
 if TYPE_CHECKING:
     from dynexplore.engine.translate.contract.interpreter import Interpreter
 
 DEFAULTS, KEYWORD_DEFAULTS, ANNOTATIONS, CLOSURE, ANNOTATE = 1, 2, 4, 8, 16
+
+
+def _annotated(part: int) -> None:
+    """A function with annotations, to see what this Python calls the code that evaluates them."""
+
+
+#: whether it is named after its function, and not, as its code object, after what encloses the function: later releases of 3.14
+RENAMES_ANNOTATE = getattr(getattr(_annotated, "__annotate__", None), "__qualname__", "") == "_annotated.__annotate__"
 
 
 @handles("MAKE_FUNCTION")
@@ -54,6 +63,8 @@ def _set_part(ctx: Interpreter, function: NestedFunctionVariable, flag: int, par
         function.annotations = part
     elif flag == ANNOTATE:
         function.annotate = part
+        if RENAMES_ANNOTATE and isinstance(part, NestedFunctionVariable):
+            part.attributes["__qualname__"] = ConstantVariable(f"{function.code.co_qualname}.__annotate__")
     else:
         function.cells = [cell for cell in part.unpack(ctx) if isinstance(cell, CellVariable)]
 
