@@ -38,7 +38,7 @@ class Effects(Protocol):
     as_strided_storages: set[int]
     data_aliases: list[tuple[torch.Tensor, int]]
     draws_random_numbers: bool
-    may_fail: bool
+    may_raise: bool
     has_overlapping_write: bool
 
 
@@ -58,7 +58,7 @@ def collect_metadata(
         output_infos = tuple(_output_info(fake, fakes, storages, mutated_leaves) for fake in fakes)
     return GraphMetadata(
         input_infos, output_infos,
-        op_count=len(calls := _calls(module)), has_mutation=bool(effects.written), may_raise=effects.may_fail,
+        op_count=len(calls := _calls(module)), has_mutation=bool(effects.written), may_raise=effects.may_raise,
         draws_rng=effects.draws_random_numbers, runs_program_code=any(map(is_of_program, calls)),
         warns=any("warnings" in node.meta for node in calls),
         has_overlapping_write=effects.has_overlapping_write or _mutates_an_expanded_input(inputs, effects),

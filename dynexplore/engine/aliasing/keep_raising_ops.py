@@ -4,7 +4,7 @@ The idea: whether `x[index]` raises depends on data. If the program does not use
 dead code, and the error with it. So the backend gets a graph that returns such results as extra outputs after its own, and the
 wrapper drops them. They are detached: autograd must not see a dependency on them.
 
-In: a graph whose nodes have `meta["may_fail"]` if data decides whether they raise. Out: the graph for the backend. PyTorch's
+In: a graph whose nodes have `meta["may_raise"]` if data decides whether they raise. Out: the graph for the backend. PyTorch's
 counterpart: none; under torch.compile such an error disappears.
 """
 

@@ -3,7 +3,7 @@
 The idea: what an operator mutates is recorded by storage when it runs on fake tensors (graph/fake_mode.py): a batch norm mutates
 its running statistics, which its name does not show. If nothing was recorded, the operator's name decides.
 
-In: nodes with their fake values in `meta["example_value"]`, what they mutate in `meta["writes"]`, and `meta["may_fail"]` if data
+In: nodes with their fake values in `meta["example_value"]`, what they mutate in `meta["writes"]`, and `meta["may_raise"]` if data
 decides whether they raise. Out: answers. PyTorch's counterpart: torch/_functorch/_aot_autograd/collect_metadata_analysis.py.
 """
 
@@ -79,9 +79,9 @@ def dead_raising_ops(graph: torch.fx.Graph) -> list[torch.fx.Node]:
         written = set().union(*map(storages_of, mutated_args(node)))
         unseen = not written and (node.op == "output" or node.is_impure() or node.meta.get("example_value") is None)
         would_be_dropped = not (node in used or unseen or written & memories)
-        if would_be_dropped and node.meta.get("may_fail"):
+        if would_be_dropped and node.meta.get("may_raise"):
             dropped.append(node)
-        if not would_be_dropped or node.meta.get("may_fail"):
+        if not would_be_dropped or node.meta.get("may_raise"):
             used.update(node.all_input_nodes)
             memories.update(*map(storages_of, node.all_input_nodes))
     return dropped

@@ -206,7 +206,7 @@ class _DataflowState:
             elif storage not in self.mutated and not self._only_makes_a_view(node, storage):
                 self.uncopied[storage] = None
         self.mutated |= changed
-        if node.meta.get("may_fail"):
+        if node.meta.get("may_raise"):
             self.depends_on[node] |= 1 << len(self.may_raise)
             self.may_raise.append(node)
         for storage in changed:

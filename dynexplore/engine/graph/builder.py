@@ -275,7 +275,7 @@ class GraphBuilder:
             key = fake_args[at := self._first_row_at]
             fake_args = (*fake_args[:at], _with_row_zero(key, self._slices_are_whole), *fake_args[at + 1 :])
             if _has_integer_tensor(key):  # the integer may be out of range
-                self.fake_mode.may_fail = self.fake_mode.may_fail_last = True
+                self.fake_mode.may_raise = self.fake_mode.last_may_raise = True
         outs = [(out, layout_of(out)) for out in pytree.tree_leaves(fake_kwargs.get("out")) if isinstance(out, torch.Tensor)]
         quiet, _fake_log.disabled = _fake_log.disabled, True  # torch also logs its exceptions, and the caller reports them
         try:

@@ -4,7 +4,7 @@ The idea: an operator that the program calls runs on fake tensors as ATen operat
 Python name does: which arguments are mutated, and whether random numbers are drawn. That determines what must be restored if the
 graph raises and the program's own code runs instead (translate/graph_call.py): mutated inputs and the RNG state.
 
-In: operators, as they are dispatched while the frame is interpreted. Out: `written` (storages), `draws_random_numbers`, `may_fail`
+In: operators, as they are dispatched while the frame is interpreted. Out: `written` (storages), `draws_random_numbers`, `may_raise`
 (an operator that may raise depending on its arguments' *data*, or a dynamic number that may overflow). PyTorch's counterpart:
 `FakeTensorMode` in torch/_subclasses/fake_tensor.py for the mode itself; none for the recorded effects.
 """
@@ -47,7 +47,7 @@ class OperatorFacts:
 
     written: tuple[tuple[int, str], ...]
     random: bool
-    may_fail: bool
+    may_raise: bool
     training: tuple[int, str] | None = None  # the argument that decides whether running statistics are mutated
     in_storage: bool = False  # whether it uses offsets from the start of the storage, not of the tensor
     converted: tuple[tuple[int, str], ...] = ()  # numbers that are converted to the tensor's dtype: too large ones raise
@@ -174,8 +174,8 @@ class EffectTrackingFakeMode(FakeTensorMode):  # type: ignore[no-untyped-call]
         self.as_strided_storages: set[int] = set()  # those of which an operator took places that need not be the tensor's own
         self.inside = False  # an operator: those that its fake form is made of know the tensor that they are given
         self.draws_random_numbers = False
-        self.may_fail = False
-        self.may_fail_last = False  # whether an operator may raise since this was last set to False
+        self.may_raise = False
+        self.last_may_raise = False  # whether an operator may raise since this was last set to False
 
     def has_mutated_assigned_data(self) -> bool:
         """Whether data that was assigned to a tensor has been mutated since."""
@@ -237,9 +237,9 @@ class EffectTrackingFakeMode(FakeTensorMode):  # type: ignore[no-untyped-call]
             self.as_strided_storages.add(storage_of(args[0]))
         self.draws_random_numbers |= facts.random and not _is_attention_without_dropout(func, args, kwargs)
         too_large = any(isinstance(_argument(place, args, kwargs), _VARIES) for place in facts.converted)
-        may_fail = facts.may_fail and not is_checked_on_the_device(func, args, kwargs)
-        if may_fail or too_large or not (facts.promotes or _are_of_one_dtype([*args, *kwargs.values()])):
-            self.may_fail = self.may_fail_last = True
+        may_raise = facts.may_raise and not is_checked_on_the_device(func, args, kwargs)
+        if may_raise or too_large or not (facts.promotes or _are_of_one_dtype([*args, *kwargs.values()])):
+            self.may_raise = self.last_may_raise = True
 
     def _refuse(self, facts: OperatorFacts, func: Any, args: Sequence[object], kwargs: Mapping[str, object]) -> None:
         """Raise if the operator itself would, or if it must not be captured; its meta kernel may do neither."""
@@ -250,7 +250,7 @@ class EffectTrackingFakeMode(FakeTensorMode):  # type: ignore[no-untyped-call]
         if facts.random and any(map(_is_nan, (*args, *kwargs.values()))):
             raise RuntimeError(f"{func}: a chance that is no number")  # NaN passes every range comparison
         if not facts.random and not self.inside and needs_probe(func, args, kwargs):
-            probe_kernel_support(func, args, kwargs, on_gpus=not facts.may_fail)
+            probe_kernel_support(func, args, kwargs, on_gpus=not facts.may_raise)
 
     def _note_written(self, facts: OperatorFacts, args: Sequence[object], kwargs: Mapping[str, object]) -> None:
         storages: list[int] = []
@@ -265,7 +265,7 @@ class EffectTrackingFakeMode(FakeTensorMode):  # type: ignore[no-untyped-call]
                     self.written_last.add(storage_of(tensor))
                     others = _aliases_among(tensor, [*args, *kwargs.values()])
                     is_twice = has_internal_overlap(tensor)
-                    self.may_fail |= is_twice or bool(others)
+                    self.may_raise |= is_twice or bool(others)
                     self.has_overlapping_write |= is_twice or any(overlap_in_other_elements(tensor, other) for other in others)
         self.written.update(storages)
         self.has_overlapping_write |= len(set(storages)) < len(storages)

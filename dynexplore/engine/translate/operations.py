@@ -62,7 +62,7 @@ def add(ctx: Interpreter, op: str, target: Any, args: Args, kwargs: Kwargs) -> V
         ctx.break_graph("DX408", operation=name)
     mode = ctx.graph.fake_mode
     mode.written_last = set()
-    mode.may_fail_last = False
+    mode.last_may_raise = False
     try:
         fake = ctx.graph.run_fake(op, target, proxies, named)
     except OperatorFailed as failure:
@@ -70,7 +70,7 @@ def add(ctx: Interpreter, op: str, target: Any, args: Args, kwargs: Kwargs) -> V
     if not mode.written_last and fake is not None and not is_graph_value(fake):
         return ctx.build(fake, None)
     extended = ctx.graph.input_history.is_extended
-    if extended and mode.may_fail_last and must_run_again_on_failure(ctx):
+    if extended and mode.last_may_raise and must_run_again_on_failure(ctx):
         ctx.break_graph("DX422", operator=name)
     _break_on_mutations(ctx, target, fake, tensors)
     if any(map(holds_numpy_number, (*args, *kwargs.values()))) and not (target is torch._refs.tensor and "dtype" in kwargs):
@@ -105,8 +105,8 @@ def _note_effects(ctx: Interpreter, node: torch.fx.Node, extended: bool) -> None
     mode = ctx.graph.fake_mode
     if mode.written_last:
         node.meta["writes"] = frozenset(mode.written_last)
-    if mode.may_fail_last:
-        node.meta["may_fail"] = True
+    if mode.last_may_raise:
+        node.meta["may_raise"] = True
     if extended:
         node.meta["extended_history"] = True
     if ctx.emitter is not None:

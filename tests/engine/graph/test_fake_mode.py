@@ -43,14 +43,14 @@ def test_what_neither_writes_nor_fails():
     """Batch norm only reads its statistics while evaluating; enlarging an image indexes it, but never out of range."""
     mode, x = watch(lambda x: (F.batch_norm(x * 2, x[0], x[1], training=False), F.interpolate(x[None, None], scale_factor=2)))
     assert storage_of(x) not in mode.written
-    assert not watch(lambda x: F.interpolate(x[None, None], scale_factor=2, mode="bilinear"))[0].may_fail
+    assert not watch(lambda x: F.interpolate(x[None, None], scale_factor=2, mode="bilinear"))[0].may_raise
 
 
 def test_reading_writes_nothing():
     """Operators that give new tensors write to no storage, draw no numbers and do not fail for their data."""
     mode, x = watch(lambda x: (x + 1).sum().relu())
     assert storage_of(x) not in mode.written
-    assert not (mode.draws_random_numbers or mode.may_fail)
+    assert not (mode.draws_random_numbers or mode.may_raise)
 
 
 @pytest.mark.parametrize("operation", [torch.rand_like, lambda x: F.dropout(x, 0.5), lambda x: x.clone().normal_()])
@@ -65,7 +65,7 @@ def test_random_numbers_are_noted(operation):
 )
 def test_what_data_decides_is_noted(operation):
     """An operator that raises for some data is noted."""
-    assert watch(operation)[0].may_fail
+    assert watch(operation)[0].may_raise
 
 
 def test_it_stops_watching():
