@@ -122,7 +122,7 @@ def mutates_no_grad_view_through_data(graph: FinishedGraph) -> bool:
 
     AOTAutograd regenerates the view after the mutation, and the mutation's version bump is undone.
     """
-    hidden = {storage_of(example_value(graph.inputs[place].node)) for place in graph.meta.hidden_mutations}
+    hidden = {storage_of(example_value(graph.inputs[index].node)) for index in graph.meta.hidden_mutations}
     return bool(hidden) and any(
         info.is_no_grad_view and info.requires_grad and storage_of(example_value(node)) in hidden
         for info, node in zip(graph.meta.outputs, graph.outputs, strict=True)
@@ -131,7 +131,7 @@ def mutates_no_grad_view_through_data(graph: FinishedGraph) -> bool:
 
 def mutates_saved_tensor(graph: FinishedGraph) -> bool:
     """Whether the graph mutates what autograd saved for the backward of its outputs or of its mutated inputs."""
-    mutated = [graph.inputs[place].node for place in graph.meta.mutated_inputs]
+    mutated = [graph.inputs[index].node for index in graph.meta.mutated_inputs]
     return graph.meta.has_mutation and has_stale_saved_tensors(map(example_value, [*graph.outputs, *mutated]))
 
 
@@ -172,12 +172,12 @@ def returns_aliases_with_distinct_bases(graph: FinishedGraph) -> bool:
 def inputs_recomputed_after_mutation(graph: FinishedGraph) -> tuple[int, ...]:
     """The indices of inputs that are read by an operator whose result has a grad_fn, before a later operator mutates them."""
     mutated = graph.meta.mutated_inputs
-    return tuple(place for place in mutated if _is_read_for_backward_and_then_written(graph, graph.inputs[place].node))
+    return tuple(index for index in mutated if _is_read_for_backward_and_then_written(graph, graph.inputs[index].node))
 
 
 def can_clone_recomputed_inputs(graph: FinishedGraph) -> bool:
     """Whether the graph can read each of these inputs from clones up to its mutation."""
-    return all(can_read_clones(graph.module.graph, graph.inputs[place].node) for place in inputs_recomputed_after_mutation(graph))
+    return all(can_read_clones(graph.module.graph, graph.inputs[index].node) for index in inputs_recomputed_after_mutation(graph))
 
 
 # -- modes -------------------------------------------------------------------------------------------------------------

@@ -77,18 +77,18 @@ def _clone_for_readers(graph: torch.fx.Graph, written: torch.fx.Node, readers: S
 def _readers_between_mutations(graph: torch.fx.Graph, written: torch.fx.Node) -> list[list[torch.fx.Node]] | None:
     """For each section before a mutation, the nodes that are to read a clone of the input; None if that is impossible."""
     storage = storage_of(example_value(written))
-    place = {node: number for number, node in enumerate(graph.nodes)}
+    position = {node: number for number, node in enumerate(graph.nodes)}
     writes = _writes_to(graph, storage)
     stretches: dict[torch.fx.Node, list[torch.fx.Node]] = {}
-    for user in sorted(written.users, key=place.__getitem__):
-        later = [write for write in writes if place[write] >= place[user]]
+    for user in sorted(written.users, key=position.__getitem__):
+        later = [write for write in writes if position[write] >= position[user]]
         if user in writes or not later:
             continue
         seen = _transitive_readers(user, storage)
         views = [node for node in seen if aliases_storage(node, storage)]
         if len(views) == len(seen) or (views and seen <= {*views, *writes}):
             continue  # only mutates it, reads nothing
-        if any(node in writes or place[node] > place[later[0]] or is_as_strided(node) for node in seen):
+        if any(node in writes or position[node] > position[later[0]] or is_as_strided(node) for node in seen):
             return None
         stretches.setdefault(later[0], []).append(user)
     return list(stretches.values())

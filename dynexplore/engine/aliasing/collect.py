@@ -126,7 +126,7 @@ def _output_info(fake: Any, fakes: Sequence[Any], storages: set[int], mutated_le
     if not isinstance(fake, torch.Tensor):
         return _NO_TENSOR_OUT
     is_view = fake._is_view()
-    base = next((place for place, other in enumerate(fakes) if other is fake._base), None) if is_view else None
+    base = next((index for index, other in enumerate(fakes) if other is fake._base), None) if is_view else None
     has_grad_fn = grad_fn_of(fake) is not None
     loses_grad_fn = not has_grad_fn and bool(storages) and _is_strided(fake) and storage_of(fake) in storages
     return OutputAliasInfo(

@@ -49,7 +49,7 @@ def _piece_starts(module: torch.fx.GraphModule) -> list[torch.fx.Node]:
     A piece cannot pass a tuple on, so a layer that begins before that node moves the end of the piece after its own last item.
     """
     nodes = calls(module)
-    place = {node: number for number, node in enumerate(nodes)}
+    position = {node: number for number, node in enumerate(nodes)}
     borders: list[torch.fx.Node] = []
     end = -1  # of the piece with the current layer: none yet
     for number, node in enumerate(nodes):
@@ -59,7 +59,7 @@ def _piece_starts(module: torch.fx.GraphModule) -> list[torch.fx.Node]:
         if is_layer:
             gives_a_tuple = is_recurrent(node.target) or isinstance(node.meta.get("example_value"), tuple | list)
             parts = node.users if gives_a_tuple else ()
-            end = max(end, number + 1, *(place[user] + 1 for user in parts if user in place))
+            end = max(end, number + 1, *(position[user] + 1 for user in parts if user in position))
     return borders
 
 

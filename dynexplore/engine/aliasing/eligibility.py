@@ -70,9 +70,9 @@ class Candidate:
         self.passes: list[str] = []  # the names of those that ran
         self.wrappers: list[str] = []  # the names of those around the backend's callable
 
-    def names(self, places: Sequence[int]) -> list[str]:
+    def names(self, indices: Sequence[int]) -> list[str]:
         """The names of the placeholders of inputs."""
-        return [self.graph.inputs[place].node.name for place in places]
+        return [self.graph.inputs[index].node.name for index in indices]
 
 
 Predicate = Callable[[Candidate], bool]

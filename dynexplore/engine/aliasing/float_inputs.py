@@ -44,7 +44,7 @@ def supports_symfloats(backend_name: str) -> bool:
 
 def float_indices(examples: Sequence[object]) -> list[int]:
     """The indices of the float inputs."""
-    return [place for place, example in enumerate(examples) if isinstance(example, torch.SymFloat)]
+    return [index for index, example in enumerate(examples) if isinstance(example, torch.SymFloat)]
 
 
 def floats_of(graph: FinishedGraph) -> tuple[list[Any], list[int]]:
@@ -67,12 +67,12 @@ def with_hints(examples: Sequence[Any], floats: Sequence[int]) -> list[Any]:
     from torch.fx.experimental.symbolic_shapes import DimDynamic
 
     hinted = list(examples)
-    for place in floats:
-        node = hinted[place].node
+    for index in floats:
+        node = hinted[index].node
         if node.hint is None:
-            source = LocalSource(f"drawn_number_{place}", place)
+            source = LocalSource(f"drawn_number_{index}", index)
             symbol = node.shape_env.create_unspecified_symbol(_ANY_NUMBER, source=source, dynamic_dim=DimDynamic.DYNAMIC)
-            hinted[place] = node.shape_env.create_symfloatnode(symbol, hint=_ANY_NUMBER, source=source)
+            hinted[index] = node.shape_env.create_symfloatnode(symbol, hint=_ANY_NUMBER, source=source)
     return hinted
 
 
@@ -81,7 +81,7 @@ _ANY_NUMBER = 0.6180339887
 
 def are_random(examples: Sequence[Any], floats: Sequence[int]) -> bool:
     """Whether the program draws one of the floats in the call: then its value cannot be guarded."""
-    return any(examples[place].node.hint is None for place in floats)
+    return any(examples[index].node.hint is None for index in floats)
 
 
 # -- three ways to compile a graph with floats --------------------------------------------------------------------------
@@ -114,14 +114,14 @@ def compile_for_values(
     """The backend gets the current values as constants, which are guarded from then on."""
     copied = torch.fx.GraphModule(module, copy.deepcopy(module.graph))
     inputs = [node for node in copied.graph.nodes if node.op == "placeholder"]
-    for place in floats:
-        _make_constant(inputs[place], examples[place].node.hint)
+    for index in floats:
+        _make_constant(inputs[index], examples[index].node.hint)
     copied.recompile()
-    others = [place for place in range(len(examples)) if place not in floats]
-    compiled = compile_module(copied, [examples[place] for place in others], without_recapture(fake_mode.shape_env))
-    for place in floats:
-        specialize_float(examples[place])
-    return lambda *inputs: compiled(*(inputs[place] for place in others))
+    others = [index for index in range(len(examples)) if index not in floats]
+    compiled = compile_module(copied, [examples[index] for index in others], without_recapture(fake_mode.shape_env))
+    for index in floats:
+        specialize_float(examples[index])
+    return lambda *inputs: compiled(*(inputs[index] for index in others))
 
 
 def _make_constant(node: torch.fx.Node, value: float) -> None:
@@ -140,12 +140,12 @@ def as_tensors(
     copied = torch.fx.GraphModule(module, copy.deepcopy(module.graph))  # shares the parameters
     inputs = [node for node in copied.graph.nodes if node.op == "placeholder"]
     tensors = list(examples)
-    for place in floats:
+    for index in floats:
         with fake_mode:
-            tensors[place] = torch.empty((), dtype=torch.float64, device="cpu")
-        tensors[place].item_memo = examples[place]
-        _insert_item_call(copied.graph, inputs[place], inputs[-1])
-        inputs[place].meta["example_value"] = tensors[place]
+            tensors[index] = torch.empty((), dtype=torch.float64, device="cpu")
+        tensors[index].item_memo = examples[index]
+        _insert_item_call(copied.graph, inputs[index], inputs[-1])
+        inputs[index].meta["example_value"] = tensors[index]
     float_operators.replace_floats_by_tensors(copied.graph)
     copied.recompile()
     return copied, tensors
@@ -181,7 +181,7 @@ def require_symbolic_floats(examples: Sequence[Any], floats: Sequence[int]) -> I
 
     If so, raises TypeError at the end. Without this, the pass would specialize a float that it cannot handle.
     """
-    symbols = {examples[place].node._expr for place in floats}
+    symbols = {examples[index].node._expr for index in floats}
     env = examples[floats[0]].node.shape_env
     relied_on = len(env.guards)
     with without_recapture(env):
@@ -221,8 +221,8 @@ def wrap_float_inputs(compiled: Callable[..., Any], floats: Sequence[int]) -> Ca
 
     def call(*inputs: Any) -> Any:
         arguments = list(inputs)
-        for place in floats:
-            arguments[place] = torch.tensor(arguments[place], dtype=torch.float64, device="cpu")
+        for index in floats:
+            arguments[index] = torch.tensor(arguments[index], dtype=torch.float64, device="cpu")
         return compiled(*arguments)
 
     return call

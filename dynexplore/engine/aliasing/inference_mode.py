@@ -74,12 +74,12 @@ def _insert_set_grad_mode(graph: torch.fx.Graph, node: torch.fx.Node, enabled: b
 
 def wrap_inference_outputs(compiled: Callable[..., Any], outputs: Sequence[OutputAliasInfo]) -> Callable[..., Any]:
     """The backend's callable; outputs that the program creates in inference mode become inference tensors."""
-    places = [place for place, info in enumerate(outputs) if info.is_inference]
+    indices = [index for index, info in enumerate(outputs) if info.is_inference]
 
     def call(*inputs: Any) -> Any:
         results = list(compiled(*inputs))
-        for place in places:
-            results[place] = _as_inference_tensor(results[place])
+        for index in indices:
+            results[index] = _as_inference_tensor(results[index])
         return tuple(results)
 
     return call
@@ -98,9 +98,9 @@ def detach_no_grad_views(compiled: Callable[..., Any], views: Mapping[int, bool]
 
     def call(*inputs: Any) -> Any:
         results = list(compiled(*inputs))
-        for place, requires_grad in views.items():
-            if grad_fn_of(results[place]) is not None:
-                results[place] = _view_without_gradient(results[place]) if requires_grad else results[place].detach()
+        for index, requires_grad in views.items():
+            if grad_fn_of(results[index]) is not None:
+                results[index] = _view_without_gradient(results[index]) if requires_grad else results[index].detach()
         return tuple(results)
 
     return call

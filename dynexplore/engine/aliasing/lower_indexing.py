@@ -234,15 +234,15 @@ def _lower_getitem(graph: torch.fx.Graph, node: torch.fx.Node) -> None:
     items = _items(node)
     dims = _dimensions(items, fake_of(node.args[0]).dim())
     assert dims is not None
-    numbers = [place for place, item in enumerate(items) if _is_number(item)]
-    index_places = [place for place, item in enumerate(items) if _holds_one_integer(item)]
+    numbers = [position for position, item in enumerate(items) if _is_number(item)]
+    index_positions = [position for position, item in enumerate(items) if _holds_one_integer(item)]
     part: Any = node.args[0]
-    for place in reversed(numbers):
-        part = _call(graph, node, torch.select, part, dims[place], items[place])
-    for place in reversed(index_places):
-        dim = dims[place] - sum(before < place for before in numbers)
-        part = _call(graph, node, torch.ops.aten.index.Tensor, part, _indices(graph, node, dim, items[place], part))
-    rest = tuple(item for place, item in enumerate(items) if place not in index_places and place not in numbers)
+    for position in reversed(numbers):
+        part = _call(graph, node, torch.select, part, dims[position], items[position])
+    for position in reversed(index_positions):
+        dim = dims[position] - sum(before < position for before in numbers)
+        part = _call(graph, node, torch.ops.aten.index.Tensor, part, _indices(graph, node, dim, items[position], part))
+    rest = tuple(item for position, item in enumerate(items) if position not in index_positions and position not in numbers)
     if rest:
         part = _call(graph, node, operator.getitem, part, rest)
     node.replace_all_uses_with(part)
@@ -254,9 +254,9 @@ def _lower_setitem(graph: torch.fx.Graph, node: torch.fx.Node) -> None:
     fake = fake_of(tensor)
     dims = _dimensions(items, fake.dim())
     assert dims is not None
-    (place,) = (place for place, item in enumerate(items) if _holds_one_integer(item))
+    (position,) = (position for position, item in enumerate(items) if _holds_one_integer(item))
     value = _as_tensor(graph, node, value, fake)
-    indices = _indices(graph, node, dims[place], items[place], tensor, value)
+    indices = _indices(graph, node, dims[position], items[position], tensor, value)
     put = graph.call_function(torch.ops.aten.index_put_.default, (tensor, indices, value))
     put.meta = {**node.meta, "example_value": fake}
     graph.erase_node(node)
@@ -272,8 +272,8 @@ def _lower_slice_fill(graph: torch.fx.Graph, node: torch.fx.Node) -> None:
     whole = tuple(slice(None) if _has_tensor_end(item) else item for item in items)
     part = _call(graph, node, operator.getitem, tensor, whole)
     mask: Any = None
-    for place, item in enumerate(items):
-        dim = dims[place] - sum(type(before) is int for before in items[:place])
+    for position, item in enumerate(items):
+        dim = dims[position] - sum(type(before) is int for before in items[:position])
         ends = zip((item.start, item.stop), (operator.ge, operator.lt), strict=True) if _has_tensor_end(item) else ()
         for end, compare in ends:
             if end is not None:
@@ -289,7 +289,7 @@ def _is_in_slice(graph: torch.fx.Graph, node: torch.fx.Node, part: Any, dim: int
     """Compare each index of a dimension with a bound of a slice, in a shape that broadcasts to the filled part."""
     fake = fake_of(part)
     length = fake.shape[dim] if type(fake.shape[dim]) is int else _call(graph, node, "size", part, dim)
-    places = _call(graph, node, torch.arange, length, device=fake.device)
+    positions = _call(graph, node, torch.arange, length, device=fake.device)
     if _holds_one_integer(end):
         wide = _call(graph, node, "to", end, torch.int64)
         is_negative = _call(graph, node, operator.lt, wide, 0)
@@ -297,7 +297,7 @@ def _is_in_slice(graph: torch.fx.Graph, node: torch.fx.Node, part: Any, dim: int
         end = _call(graph, node, torch.where, is_negative, from_behind, wide)
     elif end < 0:
         end += fake.shape[dim]
-    reached = _call(graph, node, compare, places, end)
+    reached = _call(graph, node, compare, positions, end)
     return _call(graph, node, "view", reached, -1, *[1] * (fake.dim() - dim - 1))
 
 

@@ -62,14 +62,14 @@ class GraphMetadata:
     @property
     def mutated_inputs(self) -> tuple[int, ...]:
         """The indices of the inputs that are mutated, directly or through a view."""
-        return tuple(place for place, info in enumerate(self.inputs) if info.mutates_data)
+        return tuple(index for index, info in enumerate(self.inputs) if info.mutates_data)
 
     @property
     def hidden_mutations(self) -> tuple[int, ...]:
         """The indices of the inputs that are mutated only through `.data`."""
-        return tuple(place for place, info in enumerate(self.inputs) if info.mutations_hidden_from_autograd)
+        return tuple(index for index, info in enumerate(self.inputs) if info.mutations_hidden_from_autograd)
 
     @property
     def as_strided_inputs(self) -> tuple[int, ...]:
         """The indices of the inputs whose whole storage an operator uses."""
-        return tuple(place for place, info in enumerate(self.inputs) if info.is_as_strided)
+        return tuple(index for index, info in enumerate(self.inputs) if info.is_as_strided)

@@ -37,25 +37,25 @@ def wrap_output_aliases(compiled: Callable[..., Any], graph: FinishedGraph) -> C
     """The backend's callable; its outputs may be mutated wherever the program's may."""
     values = list(map(example_value, graph.outputs))
     copied = _mutated_intermediates(graph) if graph.meta.has_mutation else []
-    views = [(place, _kind(value), _viewed(values, place)) for place, value in enumerate(values) if _is_bare_view(value)]
-    apart = _views_of_dead_bases(values, [place for place, _, viewed in views if viewed is None])
-    cut_off = [place for place, value in enumerate(values) if _is_no_grad_view_of_grad_tensor(value)]
+    views = [(index, _kind(value), _viewed(values, index)) for index, value in enumerate(values) if _is_bare_view(value)]
+    apart = _views_of_dead_bases(values, [index for index, _, viewed in views if viewed is None])
+    cut_off = [index for index, value in enumerate(values) if _is_no_grad_view_of_grad_tensor(value)]
     if not (copied or views or cut_off):
         return compiled
 
     def call(*inputs: Any) -> Sequence[Any]:
         outputs = list(compiled(*inputs))
         with torch.enable_grad():  # even if the graph ends in a no_grad block: a copy has the history of its original
-            for places in copied:
-                if any(_differs_from_captured(outputs[place], values[place]) for place in places):
-                    _copy(outputs, values, places)
-            for places in apart:
-                _rebase_views(outputs, places)
-            for place, kind, viewed in views:
-                outputs[place] = _set_creation_meta(kind, outputs[place], None if viewed is None else outputs[viewed])
+            for indices in copied:
+                if any(_differs_from_captured(outputs[index], values[index]) for index in indices):
+                    _copy(outputs, values, indices)
+            for indices in apart:
+                _rebase_views(outputs, indices)
+            for index, kind, viewed in views:
+                outputs[index] = _set_creation_meta(kind, outputs[index], None if viewed is None else outputs[viewed])
         with torch.no_grad():
-            for place in cut_off:
-                outputs[place] = outputs[place].view_as(outputs[place])
+            for index in cut_off:
+                outputs[index] = outputs[index].view_as(outputs[index])
         return outputs
 
     return call
@@ -81,28 +81,28 @@ def _kind(view: torch.Tensor) -> Any:
     return torch._C._autograd._get_creation_meta(view)
 
 
-def _viewed(values: Sequence[Any], place: int) -> int | None:
+def _viewed(values: Sequence[Any], index: int) -> int | None:
     """The index of the output that this one is a view of, if any."""
-    return next((other for other, value in enumerate(values) if value is values[place]._base), None)
+    return next((other for other, value in enumerate(values) if value is values[index]._base), None)
 
 
-def _views_of_dead_bases(values: Sequence[Any], places: Sequence[int]) -> list[list[int]]:
+def _views_of_dead_bases(values: Sequence[Any], indices: Sequence[int]) -> list[list[int]]:
     """The indices of views that share a base which is not an output, in groups of two or more."""
     groups: defaultdict[int, list[int]] = defaultdict(list)
-    for place in places:
-        groups[id(values[place]._base)].append(place)
+    for index in indices:
+        groups[id(values[index]._base)].append(index)
     return [group for group in groups.values() if len(group) > 1]
 
 
-def _rebase_views(outputs: list[Any], places: Sequence[int]) -> None:
+def _rebase_views(outputs: list[Any], indices: Sequence[int]) -> None:
     """Make outputs views of one common base, which the backend created separately or not as views."""
-    first = outputs[places[0]]
+    first = outputs[indices[0]]
     detached = first.detach()
-    alike = all(storage_of(outputs[place]) == storage_of(first) and outputs[place].dtype is first.dtype for place in places)
-    bases = [outputs[place]._base for place in places]
+    alike = all(storage_of(outputs[index]) == storage_of(first) and outputs[index].dtype is first.dtype for index in indices)
+    bases = [outputs[index]._base for index in indices]
     if alike and any(base is None or base is not bases[0] or base.requires_grad for base in bases):
-        for place in places:
-            outputs[place] = _view_of(detached, outputs[place])
+        for index in indices:
+            outputs[index] = _view_of(detached, outputs[index])
 
 
 def _view_of(base: torch.Tensor, output: torch.Tensor) -> torch.Tensor:
@@ -127,14 +127,14 @@ def _set_creation_meta(kind: Any, output: Any, viewed: Any) -> Any:
 
 def cut_history(compiled: Callable[..., Any], graph: FinishedGraph) -> Callable[..., Any]:
     """The backend's callable; views of `no_grad` views are regenerated so that no gradient flows through them to the base."""
-    cut = {place: value for place, value in enumerate(map(example_value, graph.outputs)) if ends_ahead_of_base(value)}
+    cut = {index: value for index, value in enumerate(map(example_value, graph.outputs)) if ends_ahead_of_base(value)}
     if not cut:
         return compiled
 
     def call(*inputs: Any) -> Sequence[Any]:
         outputs = list(compiled(*inputs))
-        for place, value in cut.items():
-            outputs[place] = _replay_views(outputs[place], value)
+        for index, value in cut.items():
+            outputs[index] = _replay_views(outputs[index], value)
         return outputs
 
     return call
@@ -164,9 +164,9 @@ def _mutated_intermediates(graph: FinishedGraph) -> list[list[int]]:
     written = mutated_storages(graph.module.graph) - outside_storages(graph.module.graph)
     groups: defaultdict[int, list[int]] = defaultdict(list)
     order = {node: number for number, node in enumerate(graph.module.graph.nodes)}
-    for place, node in sorted(enumerate(graph.outputs), key=lambda output: order[output[1]]):
+    for index, node in sorted(enumerate(graph.outputs), key=lambda output: order[output[1]]):
         if _is_plain(value := example_value(node)) and storage_of(value) in written:
-            groups[storage_of(value)].append(place)
+            groups[storage_of(value)].append(index)
     return list(groups.values())
 
 
@@ -183,47 +183,47 @@ def _has_other_strides(output: torch.Tensor, captured: torch.Tensor) -> bool:
     return all(type(step) is int for step in captured.stride()) and output.stride() != captured.stride()
 
 
-def _copy(outputs: list[Any], values: Sequence[Any], places: Sequence[int]) -> None:
+def _copy(outputs: list[Any], values: Sequence[Any], indices: Sequence[int]) -> None:
     """Copy the output that the others were derived from; the others become views of the copy, or of a new storage."""
-    base_places = [place for place in places if not values[place]._is_view()]
-    if not base_places:
-        if len({values[place].dtype for place in places}) > 1:
+    base_indices = [index for index in indices if not values[index]._is_view()]
+    if not base_indices:
+        if len({values[index].dtype for index in indices}) > 1:
             return
-        _rebase_on_one_storage(outputs, values, places)
+        _rebase_on_one_storage(outputs, values, indices)
         return
-    base = outputs[base_places[0]]
-    if any(values[place].dtype not in (base.dtype, base.dtype.to_real()) for place in places):
+    base = outputs[base_indices[0]]
+    if any(values[index].dtype not in (base.dtype, base.dtype.to_real()) for index in indices):
         return
-    copied = _clone_with_strides(base, values[base_places[0]])
-    if len(places) > 1 and copied.stride() != base.stride():
+    copied = _clone_with_strides(base, values[base_indices[0]])
+    if len(indices) > 1 and copied.stride() != base.stride():
         return
-    bases = {id(values[base_places[0]]): copied}
-    for place in places:
-        captured = values[place]
+    bases = {id(values[base_indices[0]]): copied}
+    for index in indices:
+        captured = values[index]
         if captured.dtype is not base.dtype:  # a view of the real or imaginary parts of complex numbers
-            outputs[place] = torch.view_as_real(copied).as_strided(*_layout_in(torch.view_as_real(base), outputs[place]))
+            outputs[index] = torch.view_as_real(copied).as_strided(*_layout_in(torch.view_as_real(base), outputs[index]))
             continue
-        layout = _layout_in(base, outputs[place])
+        layout = _layout_in(base, outputs[index])
         if not captured._is_view():  # it was detached from the first one
-            outputs[place] = bases.setdefault(id(captured), copied.as_strided(*layout).detach())
+            outputs[index] = bases.setdefault(id(captured), copied.as_strided(*layout).detach())
         else:
-            outputs[place] = bases.setdefault(id(captured._base), copied.detach()).as_strided(*layout)
+            outputs[index] = bases.setdefault(id(captured._base), copied.detach()).as_strided(*layout)
 
 
-def _rebase_on_one_storage(outputs: list[Any], values: Sequence[Any], places: Sequence[int]) -> None:
+def _rebase_on_one_storage(outputs: list[Any], values: Sequence[Any], indices: Sequence[int]) -> None:
     """Place views of a base that is not an output in one new storage, laid out as in the program."""
-    layouts = [(values[place].shape, values[place].stride(), values[place].storage_offset()) for place in places]
-    if any(torch._debug_has_internal_overlap(values[place]) == 1 for place in places):
+    layouts = [(values[index].shape, values[index].stride(), values[index].storage_offset()) for index in indices]
+    if any(torch._debug_has_internal_overlap(values[index]) == 1 for index in indices):
         return  # several elements share memory: do not copy
-    first = values[places[0]]
+    first = values[indices[0]]
     size = first.untyped_storage().nbytes()
     if not all(type(number) is int for layout in layouts for part in layout[:2] for number in part) or type(size) is not int:
         return
     memory = torch.zeros(size // first.itemsize, dtype=first.dtype, device=first.device)
-    for place, layout in zip(places, layouts, strict=True):
-        memory.as_strided(*layout).copy_(outputs[place])
-    for place, layout in zip(places, layouts, strict=True):
-        outputs[place] = memory.as_strided(*layout)
+    for index, layout in zip(indices, layouts, strict=True):
+        memory.as_strided(*layout).copy_(outputs[index])
+    for index, layout in zip(indices, layouts, strict=True):
+        outputs[index] = memory.as_strided(*layout)
 
 
 def _clone_with_strides(output: torch.Tensor, captured: torch.Tensor) -> torch.Tensor:

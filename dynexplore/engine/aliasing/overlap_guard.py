@@ -70,8 +70,8 @@ class StorageOverlap:
         self.groups = self._groups_that_alias(tensors) if not self.overlap or bases else []
         self._extents = [extent(tensor) if is_fixed else None for tensor, is_fixed in zip(tensors, fixed, strict=True)]
         pinned = [isinstance(source, PinnedSource) and is_fixed for source, is_fixed in zip(sources, fixed, strict=True)]
-        self._pinned = [place for place, is_pinned in enumerate(pinned) if is_pinned]
-        self._others = [place for place, is_pinned in enumerate(pinned) if not is_pinned]
+        self._pinned = [index for index, is_pinned in enumerate(pinned) if is_pinned]
+        self._others = [index for index, is_pinned in enumerate(pinned) if not is_pinned]
         self._pinned_addresses: list[int] = []
         self._pinned_spans: list[Span] | None = None
         self._pinned_storages: frozenset[int] = frozenset()
@@ -97,10 +97,10 @@ class StorageOverlap:
 
     def _are_disjoint(self, tensors: Sequence[torch.Tensor]) -> bool:
         """Whether no two overlap. Tensors held by the cache entry (parameters) are sorted once, as long as none of them moves."""
-        addresses = [address_of(tensors[place]) for place in self._pinned]
+        addresses = [address_of(tensors[index]) for index in self._pinned]
         if self._last is None:
             return self._are_disjoint_uncached(tensors, addresses)
-        others = [address_of(tensors[place]) for place in self._others]
+        others = [address_of(tensors[index]) for index in self._others]
         pinned_then, others_then, answer = self._last
         if others != others_then or addresses != pinned_then:
             answer = self._are_disjoint_uncached(tensors, addresses)
@@ -111,23 +111,23 @@ class StorageOverlap:
         """`_are_disjoint`, computed without the cache; `addresses` are those of the tensors held by the cache entry."""
         if addresses != self._pinned_addresses or self._pinned_spans is None:
             self._pinned_addresses, self._pinned_spans = addresses, None
-            spans = sorted(self._span(tensors, place, at) for place, at in zip(self._pinned, addresses, strict=True))
+            spans = sorted(self._span(tensors, index, at) for index, at in zip(self._pinned, addresses, strict=True))
             spans = [span for span in spans if span[0] < span[1]]
-            self._pinned_storages = frozenset(storage_begin(tensors[place]) for place in self._pinned)
+            self._pinned_storages = frozenset(storage_begin(tensors[index]) for index in self._pinned)
             if not are_disjoint(spans) or (self.whole_storages and len(self._pinned_storages) < len(addresses)):
                 return False
             self._pinned_spans = spans
-        others = sorted(self._span(tensors, place, address_of(tensors[place])) for place in self._others)
+        others = sorted(self._span(tensors, index, address_of(tensors[index])) for index in self._others)
         if not are_disjoint(others) or not all(is_disjoint_from(span, self._pinned_spans) for span in others):
             return False
         if not self.whole_storages:
             return True
-        storages = {storage_begin(tensors[place]) for place in self._others}
+        storages = {storage_begin(tensors[index]) for index in self._others}
         return len(storages) == len(self._others) and storages.isdisjoint(self._pinned_storages)
 
-    def _span(self, tensors: Sequence[torch.Tensor], place: int, start: int) -> Span:
-        fixed = self._extents[place]
-        return start, start + (extent(tensors[place]) if fixed is None else fixed), place
+    def _span(self, tensors: Sequence[torch.Tensor], index: int, start: int) -> Span:
+        fixed = self._extents[index]
+        return start, start + (extent(tensors[index]) if fixed is None else fixed), index
 
     def condition(self, values: Sequence[str], namer: Namer) -> str:
         """The check as Python text; for two tensors that were disjoint it compares two pointers."""
@@ -157,10 +157,10 @@ class StorageOverlap:
     def _words(self, groups: Sequence[Sequence[int]], verb: str = "share memory") -> str:
         names = [source.text() for source in self.sources]
         if groups:
-            return "; ".join(f"{' and '.join(names[place] for place in group)} {verb}" for group in groups)
+            return "; ".join(f"{' and '.join(names[index] for index in group)} {verb}" for group in groups)
         if len(names) == 2:
             return f"{names[0]} and {names[1]} do not {self._verb}"
-        return f"{', '.join(names[place] for place in sorted(self.mutated))} and other inputs do not {self._verb}"
+        return f"{', '.join(names[index] for index in sorted(self.mutated))} and other inputs do not {self._verb}"
 
     @property
     def _verb(self) -> str:
@@ -170,8 +170,8 @@ class StorageOverlap:
         if not self.overlap:
             return self._words(self.groups)
         names = [source.text() for source in self.sources]
-        begins = [(names[place], offset) for places, offsets, *_ in self.bases or ()
-                  for place, offset in zip(places, offsets, strict=True)]  # fmt: skip
+        begins = [(names[index], offset) for indices, offsets, *_ in self.bases or ()
+                  for index, offset in zip(indices, offsets, strict=True)]  # fmt: skip
         return ", ".join(f"{name} begins at {offset}" for name, offset in begins) or "some of them overlap in memory"
 
 
@@ -188,16 +188,16 @@ def guard_on_overlap(guard: InstallGuard, graph: FinishedGraph, varies: Varies, 
 
     The bases through which the backend can get them, by input index, are appended to `to_pass`.
     """
-    places = [place for place, entry in enumerate(graph.inputs) if has_memory(entry) and entry.source.guardable]  # not new tensors
-    inputs = [graph.inputs[place] for place in places]
-    mutated = [number for number, place in enumerate(places) if place in graph.meta.mutated_inputs]
+    indices = [index for index, entry in enumerate(graph.inputs) if has_memory(entry) and entry.source.guardable]  # not new tensors
+    inputs = [graph.inputs[index] for index in indices]
+    mutated = [number for number, index in enumerate(indices) if index in graph.meta.mutated_inputs]
     if len(inputs) < 2 or not mutated:
         return False
     fixed = list(map(has_fixed_sizes, inputs))
     tensors = [entry.example for entry in inputs]
     bases = bases_of(tensors, mutated) or ()
     of_inputs: tuple[Base, ...] = tuple(
-        (tuple(places[number] for number in numbers), offsets, count, has_one_base)
+        (tuple(indices[number] for number in numbers), offsets, count, has_one_base)
         for numbers, offsets, count, has_one_base in bases
     )
     if not bases or not are_views_in_graph(of_inputs, graph) or varies(inputs[mutated[0]].source.text(), bases):
@@ -213,14 +213,14 @@ def guard_on_storage_offsets(guard: InstallGuard, graph: FinishedGraph) -> bool:
     """Guard on whether each mutated input of which a view of symbolic size is returned begins its storage; returns the answer."""
     fakes = [example_value(node) for node in graph.outputs] if graph.meta.mutated_inputs else []
     views = {storage_of(fake) for fake in fakes if isinstance(fake, torch.Tensor) and _has_symbolic_layout(fake)}
-    mutated = [graph.inputs[place] for place in graph.meta.mutated_inputs] if views else []
+    mutated = [graph.inputs[index] for index in graph.meta.mutated_inputs] if views else []
     viewed = [entry for entry in mutated if storage_of(example_value(entry.node)) in views]
     return _guard_on_each(guard, viewed, begins_its_storage)
 
 
 def guard_on_whole_storages(guard: InstallGuard, graph: FinishedGraph) -> bool:
     """Guard on whether each input of an `as_strided` fills its whole storage; returns the answer."""
-    strided = [graph.inputs[place] for place in graph.meta.as_strided_inputs]
+    strided = [graph.inputs[index] for index in graph.meta.as_strided_inputs]
     return _guard_on_each(guard, [entry for entry in strided if entry.source.guardable], fills_its_storage)
 
 

@@ -50,7 +50,7 @@ def _has_dead_raising_ops(candidate: Candidate) -> bool:
 
 
 def _mutates_inputs_of_symbolic_size(candidate: Candidate) -> bool:
-    fakes = [candidate.graph.inputs[place].node.meta["example_value"] for place in candidate.graph.meta.mutated_inputs]
+    fakes = [candidate.graph.inputs[index].node.meta["example_value"] for index in candidate.graph.meta.mutated_inputs]
     return any(isinstance(size, torch.SymInt) for fake in fakes for size in fake.shape)
 
 

@@ -73,21 +73,21 @@ def with_rollback(function: Callable[..., Any], graph: FinishedGraph, segment: S
 
 def _restoring(function: Callable[..., Any], graph: FinishedGraph, segment: Segment) -> Callable[..., Any]:
     mutated, draws_rng = graph.meta.mutated_inputs, graph.meta.draws_rng
-    idempotent = inputs_that_need_no_copy(graph.module.graph, [graph.inputs[place].node for place in mutated], segment.in_order)
-    uncopied = [place for place in mutated if graph.inputs[place].node in idempotent]
-    copied = [place for place in mutated if place not in uncopied]
-    counted = [place for place in mutated if not graph.meta.inputs[place].is_inference]
+    idempotent = inputs_that_need_no_copy(graph.module.graph, [graph.inputs[index].node for index in mutated], segment.in_order)
+    uncopied = [index for index in mutated if graph.inputs[index].node in idempotent]
+    copied = [index for index in mutated if index not in uncopied]
+    counted = [index for index in mutated if not graph.meta.inputs[index].is_inference]
     new_history = [
-        place for place in mutated if graph.meta.inputs[place].gains_grad_fn and has_restorable_history(graph.inputs[place].example)
+        index for index in mutated if graph.meta.inputs[index].gains_grad_fn and has_restorable_history(graph.inputs[index].example)
     ]
     alias_nothing = _alias_check(graph, uncopied)
 
     def run(*inputs: Any) -> Any:
-        places: Sequence[int] = copied
+        indices: Sequence[int] = copied
         if uncopied and not alias_nothing(inputs):
-            places = mutated
-        undo = [_copy_of(inputs[place]) for place in places]
-        versions = [inputs[place]._version for place in counted]
+            indices = mutated
+        undo = [_copy_of(inputs[index]) for index in indices]
+        versions = [inputs[index]._version for index in counted]
         states = _random_states(inputs) if draws_rng else ()
         try:
             return function(*inputs)
@@ -95,34 +95,34 @@ def _restoring(function: Callable[..., Any], graph: FinishedGraph, segment: Segm
             if segment.runs_again(raised):
                 for restore in (*undo, *states):
                     restore()
-                for place in new_history:
-                    restore_history(inputs[place])
-                for place, version in zip(counted, versions, strict=True):
-                    torch._C._autograd._unsafe_set_version_counter((inputs[place],), (version,))
+                for index in new_history:
+                    restore_history(inputs[index])
+                for index, version in zip(counted, versions, strict=True):
+                    torch._C._autograd._unsafe_set_version_counter((inputs[index],), (version,))
             raise
 
     return run
 
 
-def _alias_check(graph: FinishedGraph, places: Sequence[int]) -> Callable[[Sequence[Any]], bool]:
+def _alias_check(graph: FinishedGraph, indices: Sequence[int]) -> Callable[[Sequence[Any]], bool]:
     """A function that checks whether the inputs at these indices alias none of the others, in a call.
 
     For plain tensors it is enough that none overlaps, unless the graph uses an input's whole storage (`as_strided`).
     """
-    tensors = [place for place, entry in enumerate(graph.inputs) if isinstance(entry.example, torch.Tensor)]
-    entries = [graph.inputs[place] for place in tensors]
+    tensors = [index for index, entry in enumerate(graph.inputs) if isinstance(entry.example, torch.Tensor)]
+    entries = [graph.inputs[index] for index in tensors]
     if not all(type(entry.example) in (torch.Tensor, torch.nn.Parameter) and has_memory(entry) for entry in entries):
-        return lambda inputs: alias_no_others(inputs, places)
+        return lambda inputs: alias_no_others(inputs, indices)
     overlap = StorageOverlap(
         [entry.source for entry in entries], [entry.example for entry in entries], list(map(has_fixed_sizes, entries)),
-        map(tensors.index, places), whole_storages=bool(graph.meta.as_strided_inputs),
+        map(tensors.index, indices), whole_storages=bool(graph.meta.as_strided_inputs),
     )  # fmt: skip
     if overlap.overlap or overlap.groups:
         return lambda inputs: False
 
     def alias_nothing(inputs: Sequence[Any]) -> bool:
         with torch._C.DisableTorchFunctionSubclass():  # do not run the user's TorchFunctionModes in guards
-            return overlap.holds(*[inputs[place] for place in tensors])
+            return overlap.holds(*[inputs[index] for index in tensors])
 
     return alias_nothing
 
@@ -235,6 +235,6 @@ def _raise_together(raising: torch.fx.Node, write: torch.fx.Node) -> bool:
     (first, dim, index, _), (second, other_dim, other_index, _) = raising.args, write.args
     if index is not other_index or not isinstance(dim, int) or not isinstance(other_dim, int):
         return False
-    places = [node.meta["example_value"] for node in (index, first, second) if isinstance(node, torch.fx.Node)]
-    counts = places[0].numel(), places[1].shape[dim], places[2].shape[other_dim]
+    operands = [node.meta["example_value"] for node in (index, first, second) if isinstance(node, torch.fx.Node)]
+    counts = operands[0].numel(), operands[1].shape[dim], operands[2].shape[other_dim]
     return all(isinstance(count, int) for count in counts) and counts[0] == 1 and counts[2] <= counts[1]

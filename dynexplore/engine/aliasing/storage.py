@@ -206,42 +206,42 @@ def _hint_of(number: Any) -> Any:
 # -- many tensors ------------------------------------------------------------------------------------------------------
 
 
-def alias_no_others(values: Sequence[Any], places: Sequence[int]) -> bool:
+def alias_no_others(values: Sequence[Any], indices: Sequence[int]) -> bool:
     """Whether the tensors at these indices alias none of the others, in this call."""
     with torch._C.DisableTorchFunctionSubclass():  # do not run `__torch_function__` of user subclasses in guards
         storages = [storage_of(value) for value in values if isinstance(value, torch.Tensor)]
-        return all(storages.count(storage_of(values[place])) == 1 for place in places)
+        return all(storages.count(storage_of(values[index])) == 1 for index in indices)
 
 
 def groups_that_alias(tensors: Sequence[torch.Tensor], mutated: Iterable[int]) -> list[list[int]]:
     """The groups of tensors in one storage of which at least one is mutated."""
     groups: dict[int, list[int]] = {}
-    for place, tensor in enumerate(tensors):
-        groups.setdefault(storage_of(tensor), []).append(place)
+    for index, tensor in enumerate(tensors):
+        groups.setdefault(storage_of(tensor), []).append(index)
     numbers = frozenset(mutated)
     return [group for group in groups.values() if len(group) > 1 and not numbers.isdisjoint(group)]
 
 
 def groups_that_overlap(tensors: Sequence[torch.Tensor], mutated: Iterable[int]) -> list[list[int]]:
     """The groups of overlapping tensors if one of them, or another one in their storage, is mutated."""
-    spans = sorted((address, address + size, place) for place, tensor in enumerate(tensors)
+    spans = sorted((address, address + size, index) for index, tensor in enumerate(tensors)
                    if (size := extent(tensor)) and (address := address_of(tensor)))  # fmt: skip
     groups: list[list[int]] = []
     end = 0
-    for start, stop, place in spans:
+    for start, stop, index in spans:
         if groups and start < end:
-            groups[-1].append(place)
+            groups[-1].append(index)
         else:
-            groups.append([place])
+            groups.append([index])
         end = max(end, stop)
     shared = [sorted(group) for group in groups if len(group) > 1]
     if not shared:
         return []
     numbers = frozenset(mutated)
-    storages = {storage_of(tensors[place]) for place in numbers}
+    storages = {storage_of(tensors[index]) for index in numbers}
     return [
         group for group in shared
-        if not numbers.isdisjoint(group) or any(storage_of(tensors[place]) in storages for place in group)
+        if not numbers.isdisjoint(group) or any(storage_of(tensors[index]) in storages for index in group)
     ]  # fmt: skip
 
 

@@ -43,19 +43,19 @@ def bases_of(tensors: Sequence[torch.Tensor], mutated: Iterable[int]) -> tuple[B
     (((0, 1), (0, 2), 6, True),)
     """
     groups = groups_that_overlap(tensors, mutated)
-    storages = dict.fromkeys(storage_of(tensors[place]) for group in groups for place in group)
+    storages = dict.fromkeys(storage_of(tensors[index]) for group in groups for index in group)
     bases = [_base_in(storage, tensors) for storage in storages]
     return None if None in bases else tuple(base for base in bases if base is not None)
 
 
 def _base_in(storage: int, tensors: Sequence[torch.Tensor]) -> Base | None:
-    places = tuple(place for place, tensor in enumerate(tensors) if storage_of(tensor) == storage)
-    aliases = [tensors[place] for place in places]
+    indices = tuple(index for index, tensor in enumerate(tensors) if storage_of(tensor) == storage)
+    aliases = [tensors[index] for index in indices]
     if not all(map(_can_be_view_of_base, aliases)) or len({tensor.dtype for tensor in aliases}) > 1:
         return None
     offsets = tuple(int(tensor.storage_offset()) for tensor in aliases)
     has_one_base = len({id(_viewed(tensor)) for tensor in aliases}) == 1
-    return places, offsets, aliases[0].untyped_storage().nbytes() // aliases[0].itemsize, has_one_base
+    return indices, offsets, aliases[0].untyped_storage().nbytes() // aliases[0].itemsize, has_one_base
 
 
 def _can_be_view_of_base(tensor: torch.Tensor) -> bool:
@@ -77,7 +77,7 @@ def are_views_in_graph(bases: Sequence[Base], graph: FinishedGraph) -> bool:
     """
     if sum(bool(mutated_args(node)) for node in calls_in(graph.module)) > 1:
         return False
-    nodes = [graph.inputs[place].node for places, *_ in bases for place in places]
+    nodes = [graph.inputs[index].node for indices, *_ in bases for index in indices]
     storages = set().union(*map(storages_of, nodes))
     attributes = (node for node in graph.module.graph.nodes if node.op == "get_attr")
     if any(node in graph.outputs for node in nodes) or any(not storages.isdisjoint(storages_of(node)) for node in attributes):
@@ -105,18 +105,18 @@ def with_bases(
     copied = torch.fx.GraphModule(module, copy.deepcopy(module.graph))  # shares the parameters
     placeholders = [node for node in copied.graph.nodes if node.op == "placeholder"]
     last, fake_bases = placeholders[-1], []
-    for number, (places, _, count, has_one_base) in enumerate(bases):
+    for number, (indices, _, count, has_one_base) in enumerate(bases):
         with fake_mode, torch.no_grad():
-            fake_bases.append(_flat(examples[places[0]], count, has_one_base))
+            fake_bases.append(_flat(examples[indices[0]], count, has_one_base))
         with copied.graph.inserting_after(last):
             last = copied.graph.placeholder(f"base_{number}")
         last.meta["example_value"] = fake_bases[-1]
     nodes = [node for node in copied.graph.nodes if node.op == "placeholder"][len(placeholders) :]
-    for base, (places, *_) in zip(nodes, bases, strict=True):
-        for place in places:
-            last = _replace_by_view_of_base(copied.graph, base, placeholders[place], last)
+    for base, (indices, *_) in zip(nodes, bases, strict=True):
+        for index in indices:
+            last = _replace_by_view_of_base(copied.graph, base, placeholders[index], last)
     copied.recompile()
-    return copied, [examples[place] for place in _inputs_without_base(len(placeholders), bases)] + fake_bases
+    return copied, [examples[index] for index in _inputs_without_base(len(placeholders), bases)] + fake_bases
 
 
 def _replace_by_view_of_base(
@@ -135,15 +135,15 @@ def _replace_by_view_of_base(
 def wrap_synthetic_bases(compiled: Callable[..., Any], graph: FinishedGraph, bases: Sequence[Base]) -> Callable[..., Any]:
     """The backend's callable for the graph with bases, called with the program's inputs."""
     unchanged = _inputs_without_base(len(graph.inputs), bases)
-    firsts = [(places[0], count, has_one_base) for places, _, count, has_one_base in bases]
-    own = [place for places, *_, has_one_base in bases if not has_one_base for place in places]  # counters that no base shares
-    bumped = [place for place in own if graph.meta.inputs[place].bumps_version]
+    firsts = [(indices[0], count, has_one_base) for indices, _, count, has_one_base in bases]
+    own = [index for indices, *_, has_one_base in bases if not has_one_base for index in indices]  # counters that no base shares
+    bumped = [index for index in own if graph.meta.inputs[index].bumps_version]
 
     def call(*inputs: Any) -> Any:
         with torch.no_grad():
-            flat = [_flat(inputs[place], elements, has_one_base) for place, elements, has_one_base in firsts]
-        outputs = compiled(*(inputs[place] for place in unchanged), *flat)
-        torch.autograd.graph.increment_version([inputs[place] for place in bumped])
+            flat = [_flat(inputs[index], elements, has_one_base) for index, elements, has_one_base in firsts]
+        outputs = compiled(*(inputs[index] for index in unchanged), *flat)
+        torch.autograd.graph.increment_version([inputs[index] for index in bumped])
         return outputs
 
     return call
@@ -157,5 +157,5 @@ def _flat(tensor: torch.Tensor, count: int, is_view: bool) -> torch.Tensor:
 
 
 def _inputs_without_base(count: int, bases: Sequence[Base]) -> list[int]:
-    replaced = {place for places, *_ in bases for place in places}
-    return [place for place in range(count) if place not in replaced]
+    replaced = {index for indices, *_ in bases for index in indices}
+    return [index for index in range(count) if index not in replaced]

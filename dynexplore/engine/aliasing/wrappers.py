@@ -57,10 +57,10 @@ def apply_wrappers(function: Compiled, rows: Iterable[Wrapper[Facts]], facts: Fa
 
 def _preserve_version_counters(function: Compiled, candidate: Candidate) -> Compiled:
     """The compiled graph mutates the input itself where the program mutates its `.data`: restore the version counters."""
-    places = candidate.graph.meta.hidden_mutations
+    indices = candidate.graph.meta.hidden_mutations
 
     def run(*inputs: Any) -> Any:
-        with preserve_version_counter(tuple(inputs[place] for place in places)):
+        with preserve_version_counter(tuple(inputs[index] for index in indices)):
             return function(*inputs)
 
     return run
@@ -70,7 +70,7 @@ def _detach_no_grad_views(function: Compiled, candidate: Candidate) -> Compiled:
     if getattr(function, "__self__", None) is candidate.graph.module:
         return function  # the backend returned the graph itself, which runs as captured
     outputs = enumerate(candidate.graph.meta.outputs)
-    return detach_no_grad_views(function, {place: info.requires_grad for place, info in outputs if info.loses_grad_fn})
+    return detach_no_grad_views(function, {index: info.requires_grad for index, info in outputs if info.loses_grad_fn})
 
 
 WRAPPERS: dict[str, Wrapper[Candidate]] = {
