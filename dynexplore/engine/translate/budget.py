@@ -52,5 +52,5 @@ class TranslationBudget:
         limit = config.translation_seconds * self._patience
         if now - self._began > limit or now - self._latest_call > limit * IDLE_SHARE:
             facts = {"seconds": f"{now - self._began:.1f}", "operators": ctx.graph.call_count}
-            graph_break = ctx.graph_break("DX505", facts)
+            graph_break = ctx.record_break("DX505", facts)
             raise SkipFrame(graph_break.reason) from graph_break

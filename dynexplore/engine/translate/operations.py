@@ -280,7 +280,7 @@ def _size_node(ctx: Interpreter, tensor: VariableTracker, dim: int, entry: Any, 
 def _break_on(ctx: Interpreter, failure: OperatorFailed) -> NoReturn:
     """Break the graph because an operator raised on fake tensors, with the matching kind."""
     kind, facts = kind_of_failure(failure)
-    raise ctx.graph_break(kind, facts) from failure
+    raise ctx.record_break(kind, facts) from failure
 
 
 def kind_of_failure(failure: OperatorFailed) -> tuple[str, dict[str, object]]:

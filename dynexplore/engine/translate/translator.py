@@ -212,7 +212,7 @@ class Translator:
         except RuntimeError as error:  # the value of a data-dependent size was needed
             if type(error).__name__ != "GuardOnDataDependentSymNode":
                 raise
-            return self._restart_before(self.graph_break("DX110", {"operator": root.current.opname}, error))
+            return self._restart_before(self.record_break("DX110", {"operator": root.current.opname}, error))
         try:
             return self._finish(stopped)
         except ReconstructionError as failure:
@@ -269,7 +269,7 @@ class Translator:
             raise SkipFrame(f"it raises {raised.exception.text()} where torch.compiler.is_compiling() is True") from None
         frame = self.frames.stopping
         frame.unit_began_at = self.raised_at.get(raised.exception, frame.unit_began_at)
-        return self._restart_before(self.graph_break("DX310", {"exception": raised.exception.text()}, raised))
+        return self._restart_before(self.record_break("DX310", {"exception": raised.exception.text()}, raised))
 
     def _restart_before(self, graph_break: GraphBreak) -> RestartPoint:
         """Stop the next attempt before the instruction that breaks the graph."""
@@ -309,10 +309,10 @@ class Translator:
     def _break_before_value(self, failure: ReconstructionError) -> GraphBreak:
         """The break for a value that cannot be reconstructed; for a class, at its class statement."""
         if isinstance(failure, LastReferenceGoes):
-            return self.graph_break("DX321", {"type": failure.facts["type"], "how": RELEASED})
+            return self.record_break("DX321", {"type": failure.facts["type"], "how": RELEASED})
         if not isinstance(failure, TraceTimeClassEscapes):
-            return self.graph_break("DX318", failure.facts)
-        graph_break = self.graph_break("DX315", failure.facts)
+            return self.record_break("DX318", failure.facts)
+        graph_break = self.record_break("DX315", failure.facts)
         graph_break.user_stack = failure.user_stack
         return graph_break
 
@@ -496,10 +496,10 @@ class Translator:
 
     def break_graph(self, kind: str, **facts: object) -> NoReturn:
         """Give up on tracing this instruction."""
-        raise self.graph_break(kind, facts)
+        raise self.record_break(kind, facts)
 
-    def graph_break(self, kind: str, facts: Mapping[str, object], error: BaseException | None = None) -> GraphBreak:
-        """A break at the current position; or, for an exception that left the root frame, where that was raised."""
+    def record_break(self, kind: str, facts: Mapping[str, object], error: BaseException | None = None) -> GraphBreak:
+        """Record a break at the current position; or, for an exception that left the root frame, where that was raised."""
         graph_break = GraphBreak(kind, **facts)
         frames = self.frames.unwound_by(error)
         graph_break.user_stack = tuple(map(user_frame, frames or [self.frames.root]))

@@ -45,6 +45,6 @@ class Interpreter(TraceContext, Protocol):
         """
         ...
 
-    def graph_break(self, kind: str, facts: Mapping[str, object]) -> GraphBreak:
-        """A break at the current instruction, for the caller to raise."""
+    def record_break(self, kind: str, facts: Mapping[str, object]) -> GraphBreak:
+        """Record a break at the current instruction, and return it for the caller to raise."""
         ...
