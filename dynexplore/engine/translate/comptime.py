@@ -29,7 +29,7 @@ from dynexplore.engine.variables.callables.function import FunctionVariable, Nes
 from dynexplore.engine.variables.contract.base import Args, Kwargs, NotConstant, NotProxyable, VariableTracker
 from dynexplore.engine.variables.contract.context import ObservedException, TraceContext
 from dynexplore.engine.variables.objects.builtin_value import NONE
-from dynexplore.engine.variables.rules import Answer, late_rule, rule
+from dynexplore.engine.variables.rules import Handler, late_rule, rule
 from dynexplore.engine.variables.scalars.symint import SymbolicNumberVariable
 from dynexplore.engine.variables.torch_.tensor.tensor import TensorVariable
 
@@ -319,22 +319,22 @@ _SHORT: dict[str, Callable[..., Any]] = {
 """What each short form does, given the context and its arguments as ComptimeVar; keywords are constants."""
 
 
-def _answer_for(name: str) -> Answer:
-    def answer(ctx: Any, args: Args, kwargs: Kwargs) -> VariableTracker:
+def _handler_for(name: str) -> Handler:
+    def handler(ctx: Any, args: Args, kwargs: Kwargs) -> VariableTracker:
         level = {key: value.as_constant() for key, value in kwargs.items() if key == "stacklevel"}
         arguments = [*args, *(value for key, value in kwargs.items() if key != "stacklevel")]
         _run(ctx, lambda at: _SHORT[name](at, *(ComptimeVar(ctx, value) for value in arguments), **level))
         return arguments[0] if name == "print_value_stack_and_return" else NONE
 
-    return answer
+    return handler
 
 
-def _declare(name: str, answer: Answer) -> None:
+def _declare(name: str, handler: Handler) -> None:
     """Declare the handler of our `comptime`, and of torch's once that is imported."""
-    rule(getattr(Comptime, name))(answer)
-    late_rule("torch._dynamo.comptime", f"_Comptime.{name}")(answer)
+    rule(getattr(Comptime, name))(handler)
+    late_rule("torch._dynamo.comptime", f"_Comptime.{name}")(handler)
 
 
 for _name in _SHORT:
-    _declare(_name, _answer_for(_name))
+    _declare(_name, _handler_for(_name))
 _declare("__call__", _call)

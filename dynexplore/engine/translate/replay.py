@@ -161,7 +161,7 @@ class Replay:
         packed, raised = self.notes.packed, self.notes.raised
         count = 0
 
-        def answer(tensor: torch.Tensor) -> Any:
+        def pack_replayed(tensor: torch.Tensor) -> Any:
             nonlocal count
             location, count = count, count + 1
             if self.is_over:
@@ -172,7 +172,7 @@ class Replay:
                 return pack(tensor)
             return packed[location] if self.in_order else _Unpacked(tensor)  # a backend saves other tensors, in another order
 
-        return answer, lambda value: value.tensor if type(value) is _Unpacked else unpack(value)
+        return pack_replayed, lambda value: value.tensor if type(value) is _Unpacked else unpack(value)
 
 
 class _Unpacked:

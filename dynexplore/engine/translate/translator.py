@@ -491,8 +491,8 @@ class Translator:
     def operation(self, op: str, target: Any, args: Args, kwargs: Kwargs) -> VariableTracker:
         """Add a torch operation to the graph."""
         may_ask = self.function_modes.may_dispatch
-        answer = self.calls.dispatch_torch_function(op, target, args, kwargs) if may_ask else None
-        return answer if answer is not None else operations.add(self, op, target, args, kwargs)
+        dispatched = self.calls.dispatch_torch_function(op, target, args, kwargs) if may_ask else None
+        return dispatched if dispatched is not None else operations.add(self, op, target, args, kwargs)
 
     def break_graph(self, kind: str, **facts: object) -> NoReturn:
         """Give up on tracing this instruction."""

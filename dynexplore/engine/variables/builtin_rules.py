@@ -110,8 +110,8 @@ def _iter_items(ctx: TraceContext, items: VariableTracker) -> Any:
 
 @builtin(bool)
 def _bool(ctx: TraceContext, value: VariableTracker = NONE, /) -> VariableTracker:
-    answer = value.truth(ctx)
-    return ConstantVariable(answer) if isinstance(answer, bool) else defer_bool(ctx, answer)
+    truth = value.truth(ctx)
+    return ConstantVariable(truth) if isinstance(truth, bool) else defer_bool(ctx, truth)
 
 
 # -- gather -----------------------------------------------------------------------------------------------------------
@@ -163,12 +163,12 @@ def _best(
         return _fold_tensors(ctx, function, items)
     if key is None and are_symbolic_numbers(items):
         return extreme_of_numbers(ctx, function, items)
-    place = 0
-    for other in range(1, len(items)):
-        answer = compare(ctx, symbol, keys[other], keys[place])
-        if specialize_bool(ctx, answer, "DX105", operation=f"{function.__name__}()"):
-            place = other
-    return items[place]
+    best_index = 0
+    for index in range(1, len(items)):
+        comparison = compare(ctx, symbol, keys[index], keys[best_index])
+        if specialize_bool(ctx, comparison, "DX105", operation=f"{function.__name__}()"):
+            best_index = index
+    return items[best_index]
 
 
 def _fold_tensors(ctx: TraceContext, function: Any, items: list[VariableTracker]) -> VariableTracker:

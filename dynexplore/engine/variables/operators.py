@@ -27,8 +27,8 @@ from dynexplore.engine.variables.type_errors import compare_different_types, rai
 if TYPE_CHECKING:
     from dynexplore.engine.variables.contract.context import TraceContext
 
-BinaryAnswer = Callable[["TraceContext", str, Any, Any], VariableTracker]
-UnaryAnswer = Callable[["TraceContext", str, Any], VariableTracker]
+BinaryHandler = Callable[["TraceContext", str, Any, Any], VariableTracker]
+UnaryHandler = Callable[["TraceContext", str, Any], VariableTracker]
 
 BINARY: dict[str, Callable[[Any, Any], Any]] = {
     "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "//": operator.floordiv,
@@ -53,69 +53,69 @@ COMPARE_DUNDER: dict[str, tuple[str, str]] = {
     ">": ("__gt__", "__lt__"), ">=": ("__ge__", "__le__"),
 }
 
-_Row = tuple[int, type[VariableTracker], type[VariableTracker], frozenset[str] | None, BinaryAnswer]
+_Row = tuple[int, type[VariableTracker], type[VariableTracker], frozenset[str] | None, BinaryHandler]
 _BINARY_ROWS: list[_Row] = []
-_UNARY_ROWS: list[tuple[int, type[VariableTracker], frozenset[str] | None, UnaryAnswer]] = []
-_ANSWERS: dict[tuple[str, type[VariableTracker], type[VariableTracker]], BinaryAnswer | None] = {}
+_UNARY_ROWS: list[tuple[int, type[VariableTracker], frozenset[str] | None, UnaryHandler]] = []
+_HANDLERS: dict[tuple[str, type[VariableTracker], type[VariableTracker]], BinaryHandler | None] = {}
 
 
 def binary_rule(
     lhs: type[VariableTracker], rhs: type[VariableTracker], *operators: str, rank: int = 50
-) -> Callable[[BinaryAnswer], BinaryAnswer]:
+) -> Callable[[BinaryHandler], BinaryHandler]:
     """Declare a rule for these classes; no operators means all binary ones, comparisons included."""
 
-    def declare(answer: BinaryAnswer) -> BinaryAnswer:
-        _BINARY_ROWS.append((rank, lhs, rhs, frozenset(operators) or None, answer))
+    def declare(handler: BinaryHandler) -> BinaryHandler:
+        _BINARY_ROWS.append((rank, lhs, rhs, frozenset(operators) or None, handler))
         _BINARY_ROWS.sort(key=lambda row: row[0])
-        _ANSWERS.clear()
-        return answer
+        _HANDLERS.clear()
+        return handler
 
     return declare
 
 
-def unary_rule(operand: type[VariableTracker], *operators: str, rank: int = 50) -> Callable[[UnaryAnswer], UnaryAnswer]:
+def unary_rule(operand: type[VariableTracker], *operators: str, rank: int = 50) -> Callable[[UnaryHandler], UnaryHandler]:
     """Declare a rule for a unary operator."""
 
-    def declare(answer: UnaryAnswer) -> UnaryAnswer:
-        _UNARY_ROWS.append((rank, operand, frozenset(operators) or None, answer))
+    def declare(handler: UnaryHandler) -> UnaryHandler:
+        _UNARY_ROWS.append((rank, operand, frozenset(operators) or None, handler))
         _UNARY_ROWS.sort(key=lambda row: row[0])
-        return answer
+        return handler
 
     return declare
 
 
-def _binary_row(symbol: str, lhs: type[VariableTracker], rhs: type[VariableTracker]) -> BinaryAnswer | None:
+def _binary_row(symbol: str, lhs: type[VariableTracker], rhs: type[VariableTracker]) -> BinaryHandler | None:
     key = symbol, lhs, rhs
-    if key not in _ANSWERS:
-        _ANSWERS[key] = next(
-            (answer for _, left_class, right_class, symbols, answer in _BINARY_ROWS
+    if key not in _HANDLERS:
+        _HANDLERS[key] = next(
+            (handler for _, left_class, right_class, symbols, handler in _BINARY_ROWS
              if issubclass(lhs, left_class) and issubclass(rhs, right_class) and (symbols is None or symbol in symbols)),
             None,
         )
-    return _ANSWERS[key]
+    return _HANDLERS[key]
 
 
 def binary(ctx: TraceContext, symbol: str, lhs: VariableTracker, rhs: VariableTracker) -> VariableTracker:
     """`left symbol right`, including in-place forms such as `+=`."""
     _guard_on_metaclasses(ctx, (lhs, rhs), dunders(symbol), symbol)
-    answer = _binary_row(symbol, type(lhs), type(rhs))
+    handler = _binary_row(symbol, type(lhs), type(rhs))
     plain = symbol
-    if answer is None and symbol.endswith("="):
+    if handler is None and symbol.endswith("="):
         plain = symbol[:-1]
-        answer = _binary_row(plain, type(lhs), type(rhs))
-    if answer is None:
+        handler = _binary_row(plain, type(lhs), type(rhs))
+    if handler is None:
         raise_type_error(ctx, BINARY[symbol], lhs, rhs, kind="DX304", operator=symbol, left=lhs.type_name(),
                right=rhs.type_name())
-    return answer(ctx, plain, lhs, rhs)
+    return handler(ctx, plain, lhs, rhs)
 
 
 def compare(ctx: TraceContext, symbol: str, lhs: VariableTracker, rhs: VariableTracker) -> VariableTracker:
     """`left < right` and the other comparisons."""
     _guard_on_metaclasses(ctx, (lhs, rhs), dunders(symbol), symbol)
-    answer = _binary_row(symbol, type(lhs), type(rhs))
-    if answer is None:
+    handler = _binary_row(symbol, type(lhs), type(rhs))
+    if handler is None:
         return compare_different_types(ctx, symbol, COMPARE[symbol], lhs, rhs)
-    return answer(ctx, symbol, lhs, rhs)
+    return handler(ctx, symbol, lhs, rhs)
 
 
 def dunders(symbol: str) -> tuple[str, ...]:
@@ -144,7 +144,7 @@ def _guard_on_metaclasses(
 
 def unary(ctx: TraceContext, symbol: str, operand: VariableTracker) -> VariableTracker:
     """`-operand`, `+operand`, `~operand`."""
-    for _, operand_class, symbols, answer in _UNARY_ROWS:
+    for _, operand_class, symbols, handler in _UNARY_ROWS:
         if isinstance(operand, operand_class) and (symbols is None or symbol in symbols):
-            return answer(ctx, symbol, operand)
+            return handler(ctx, symbol, operand)
     raise_type_error(ctx, UNARY[symbol], operand, kind="DX304", operator=symbol, left=operand.type_name(), right="")

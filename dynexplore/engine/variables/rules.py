@@ -32,17 +32,17 @@ if TYPE_CHECKING:
     from dynexplore.engine.variables.contract.base import Args, Kwargs, VariableTracker
     from dynexplore.engine.variables.contract.context import TraceContext
 
-Answer = Callable[["TraceContext", "Args", "Kwargs"], "VariableTracker"]
-MethodAnswer = Callable[["TraceContext", Any, "Args", "Kwargs"], "VariableTracker"]
-AttributeAnswer = Callable[["TraceContext", Any], "VariableTracker"]
-SetterAnswer = Callable[["TraceContext", Any, "VariableTracker"], None]
+Handler = Callable[["TraceContext", "Args", "Kwargs"], "VariableTracker"]
+MethodHandler = Callable[["TraceContext", Any, "Args", "Kwargs"], "VariableTracker"]
+AttributeHandler = Callable[["TraceContext", Any], "VariableTracker"]
+SetterHandler = Callable[["TraceContext", Any, "VariableTracker"], None]
 
 
 @record()
 class Rule:
     """One rule: the function that handles the calls, and where it is defined."""
 
-    answer: Answer
+    handler: Handler
 
     def call(self, ctx: TraceContext, target: Any, args: Args, kwargs: Kwargs) -> VariableTracker:
         """Handle a call of `target`; raises the program's TypeError if `target` does not accept these arguments."""
@@ -51,7 +51,7 @@ class Rule:
             ctx.raise_exception(TypeError, *error.args)
         if wrapped_refuses(target, len(args), tuple(kwargs)):
             ctx.break_graph("DX218", callee=target.__qualname__)
-        return self.answer(ctx, args, kwargs)
+        return self.handler(ctx, args, kwargs)
 
     @property
     def file(self) -> str:
@@ -65,7 +65,7 @@ class Rule:
 
     @property
     def _code(self) -> CodeType:
-        code: CodeType = inspect.unwrap(self.answer).__code__
+        code: CodeType = inspect.unwrap(self.handler).__code__
         return code
 
 
@@ -73,34 +73,34 @@ _RULES: dict[int, Rule] = {}
 _CODES: dict[int, CodeType] = {}  # for Python functions: the code object for which the rule was written
 _KEEP: list[object] = []  # keys go by identity, since a callable may be unhashable, so the table keeps its callables alive
 _LATE: dict[str, list[tuple[str, str, Rule]]] = {}  # by function name: the module, the qualified name in it, and the rule
-METHODS: dict[tuple[type[Any], str], MethodAnswer] = {}
-ATTRIBUTES: dict[tuple[type[Any], str], AttributeAnswer] = {}
-SETTERS: dict[tuple[type[Any], str], SetterAnswer] = {}
+METHODS: dict[tuple[type[Any], str], MethodHandler] = {}
+ATTRIBUTES: dict[tuple[type[Any], str], AttributeHandler] = {}
+SETTERS: dict[tuple[type[Any], str], SetterHandler] = {}
 
 
-def rule(*targets: Any) -> Callable[[Answer], Answer]:
+def rule(*targets: Any) -> Callable[[Handler], Handler]:
     """Declare that the decorated function handles calls of these live callables."""
 
-    def declare(answer: Answer) -> Answer:
-        row = Rule(answer)
+    def declare(handler: Handler) -> Handler:
+        row = Rule(handler)
         for target in targets:
             _RULES[id(target)] = row
             if type(target) is FunctionType:
                 _CODES[id(target)] = target.__code__
             _KEEP.append(target)
-        return answer
+        return handler
 
     return declare
 
 
-def late_rule(module: str, name: str) -> Callable[[Answer], Answer]:
+def late_rule(module: str, name: str) -> Callable[[Handler], Handler]:
     """Like `rule`, for a Python function or method of a module that is slow to import:
     it is resolved once that module is imported.
     """
 
-    def declare(answer: Answer) -> Answer:
-        _LATE.setdefault(name.rpartition(".")[2], []).append((module, name, Rule(answer)))
-        return answer
+    def declare(handler: Handler) -> Handler:
+        _LATE.setdefault(name.rpartition(".")[2], []).append((module, name, Rule(handler)))
+        return handler
 
     return declare
 
@@ -125,50 +125,50 @@ def rule_for(target: object) -> Rule | None:
     return row
 
 
-def method(python_type: type[Any], *names: str) -> Callable[[MethodAnswer], MethodAnswer]:
+def method(python_type: type[Any], *names: str) -> Callable[[MethodHandler], MethodHandler]:
     """Declare that the decorated function handles `value.name(...)` for trackers whose rules are registered under `python_type`."""
 
-    def declare(answer: MethodAnswer) -> MethodAnswer:
+    def declare(handler: MethodHandler) -> MethodHandler:
         for name in names:
-            METHODS[python_type, name] = _checked(vars(python_type).get(name), answer)
-        return answer
+            METHODS[python_type, name] = _checked(vars(python_type).get(name), handler)
+        return handler
 
     return declare
 
 
-def _checked(target: object, answer: MethodAnswer) -> MethodAnswer:
+def _checked(target: object, handler: MethodHandler) -> MethodHandler:
     """The handler of a method; if the method is written in Python, its signature is checked before each call."""
     if not isinstance(target, FunctionType):
-        return answer
+        return handler
 
-    @functools.wraps(answer)
+    @functools.wraps(handler)
     def call(ctx: TraceContext, receiver: Any, args: Args, kwargs: Kwargs) -> VariableTracker:
         error = argument_error(target, len(args) + 1, tuple(kwargs))
         if error is not None:
             ctx.raise_exception(TypeError, *error.args)
-        return answer(ctx, receiver, args, kwargs)
+        return handler(ctx, receiver, args, kwargs)
 
     return call
 
 
-def attribute(python_type: type[Any], *names: str) -> Callable[[AttributeAnswer], AttributeAnswer]:
+def attribute(python_type: type[Any], *names: str) -> Callable[[AttributeHandler], AttributeHandler]:
     """Declare that the decorated function handles `value.name` for trackers whose rules are registered under `python_type`."""
 
-    def declare(answer: AttributeAnswer) -> AttributeAnswer:
+    def declare(handler: AttributeHandler) -> AttributeHandler:
         for name in names:
-            ATTRIBUTES[python_type, name] = answer
-        return answer
+            ATTRIBUTES[python_type, name] = handler
+        return handler
 
     return declare
 
 
-def setter(python_type: type[Any], name: str) -> Callable[[SetterAnswer], SetterAnswer]:
+def setter(python_type: type[Any], name: str) -> Callable[[SetterHandler], SetterHandler]:
     """Declare that the decorated function handles `value.name = other` for trackers
     whose rules are registered under `python_type`.
     """
 
-    def declare(answer: SetterAnswer) -> SetterAnswer:
-        SETTERS[python_type, name] = answer
-        return answer
+    def declare(handler: SetterHandler) -> SetterHandler:
+        SETTERS[python_type, name] = handler
+        return handler
 
     return declare

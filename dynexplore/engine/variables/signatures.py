@@ -23,7 +23,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from dynexplore.engine.variables.argument_errors import argument_error_of_c
-from dynexplore.engine.variables.rules import MethodAnswer, method, rule
+from dynexplore.engine.variables.rules import MethodHandler, method, rule
 from dynexplore.engine.variables.type_errors import NoSampleValue, sample_value
 
 if TYPE_CHECKING:
@@ -40,13 +40,13 @@ def builtin(*targets: Any) -> Callable[[Row], Row]:
         fits = _fits(row, skip=1)
 
         @functools.wraps(row)
-        def answer(ctx: TraceContext, args: Args, kwargs: Kwargs) -> VariableTracker:
+        def handler(ctx: TraceContext, args: Args, kwargs: Kwargs) -> VariableTracker:
             if not fits(args, kwargs):
                 name = getattr(targets[0], "__name__", str(targets[0]))
                 refuse_arguments(ctx, targets[0], name, args, kwargs)
             return row(ctx, *args, **kwargs)
 
-        rule(*targets)(answer)
+        rule(*targets)(handler)
         return row
 
     return declare
@@ -57,22 +57,22 @@ def builtin_method(python_type: type[Any], *names: str) -> Callable[[Row], Row]:
 
     def declare(row: Row) -> Row:
         for name in names:
-            method(python_type, name)(_method_answer(row, name))
+            method(python_type, name)(_method_handler(row, name))
         return row
 
     return declare
 
 
-def _method_answer(row: Callable[..., VariableTracker], name: str) -> MethodAnswer:
+def _method_handler(row: Callable[..., VariableTracker], name: str) -> MethodHandler:
     fits = _fits(row, skip=2)
 
     @functools.wraps(row)
-    def answer(ctx: TraceContext, receiver: Any, args: Args, kwargs: Kwargs) -> VariableTracker:
+    def handler(ctx: TraceContext, receiver: Any, args: Args, kwargs: Kwargs) -> VariableTracker:
         if not fits(args, kwargs):
             refuse_method_arguments(ctx, receiver, name, args, kwargs)
         return row(ctx, receiver, *args, **kwargs)
 
-    return answer
+    return handler
 
 
 def refuse_arguments(

@@ -93,10 +93,10 @@ def does_not_answer(receiver: VariableTracker, method: str, other: VariableTrack
     if getattr(kind, method, None) is getattr(object, method, None):  # the type compares by identity alone
         return method not in ("__eq__", "__ne__") or receiver.same_object(other) is False
     try:
-        answer = getattr(sample_value(receiver), method)(_sample_of(other))
+        returned = getattr(sample_value(receiver), method)(_sample_of(other))
     except Exception:  # including an exception of the method: the operator raises that
         return False
-    return answer is NotImplemented
+    return returned is NotImplemented
 
 
 def _sample_of(other: VariableTracker) -> Any:

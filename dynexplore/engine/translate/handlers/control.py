@@ -30,18 +30,18 @@ def jump(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
 
 def _truth(ctx: Interpreter, value: VariableTracker) -> bool:
     """The truth value that decides a branch; a tensor's breaks the graph here."""
-    answer = value.truth(ctx)
-    if not isinstance(answer, bool):
+    truth = value.truth(ctx)
+    if not isinstance(truth, bool):
         ctx.break_graph("DX104", condition=value.text())
-    return answer
+    return truth
 
 
 def _branch_truth(ctx: Interpreter, frame: SymbolicFrame, value: VariableTracker, if_true: int, if_false: int) -> bool:
     """The truth value that decides a branch; a side that only raises is assumed not to be taken."""
-    answer = value.truth(ctx)
-    if isinstance(answer, bool):
-        return answer
-    assumed = assumed_truth(ctx, frame, answer, if_true, if_false)
+    truth = value.truth(ctx)
+    if isinstance(truth, bool):
+        return truth
+    assumed = assumed_truth(ctx, frame, truth, if_true, if_false)
     return assumed if assumed is not None else _truth(ctx, value)
 
 

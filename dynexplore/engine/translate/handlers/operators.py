@@ -32,10 +32,10 @@ def unary_op(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     if step.arg != "not":
         frame.push(unary(ctx, step.arg, operand))
         return
-    answer = operand.truth(ctx)
-    if not isinstance(answer, bool):
+    truth = operand.truth(ctx)
+    if not isinstance(truth, bool):
         ctx.break_graph("DX105", operation="not")
-    frame.push(ConstantVariable(not answer))
+    frame.push(ConstantVariable(not truth))
 
 
 @handles("BINARY_OP")
@@ -74,9 +74,9 @@ def contains_op(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
 def to_bool(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """The truth value of the top; a tensor's is deferred to the jump that uses it."""
     value = frame.pop()
-    answer = value.truth(ctx)
-    if isinstance(answer, bool):
-        frame.push(ConstantVariable(answer))
+    truth = value.truth(ctx)
+    if isinstance(truth, bool):
+        frame.push(ConstantVariable(truth))
     else:
         frame.push(DeferredBoolVariable(value) if may_be_assumed(frame) else defer_bool(ctx, value))
 

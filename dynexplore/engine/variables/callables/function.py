@@ -37,7 +37,7 @@ from dynexplore.engine.variables.numpy_.array_rules import call_numpy
 from dynexplore.engine.variables.objects.builtin_value import BuiltinValueVariable
 from dynexplore.engine.variables.objects.instance_attribute_guards import GUARDED_WHERE_READ, needs_no_source
 from dynexplore.engine.variables.objects.type_lookup import peek
-from dynexplore.engine.variables.rules import METHODS, MethodAnswer, Rule, rule_for
+from dynexplore.engine.variables.rules import METHODS, MethodHandler, Rule, rule_for
 from dynexplore.engine.variables.scalars.constant import ConstantVariable
 from dynexplore.engine.variables.signatures import builtin
 from dynexplore.engine.variables.type_errors import type_of
@@ -383,7 +383,7 @@ def _is_function_of_program(argument: VariableTracker) -> bool:
     return kind is not None and not issubclass(kind, type) and peek(kind, "__call__") is not None
 
 
-def _method_row_of_tensors(ctx: TraceContext, function: types.FunctionType, args: Args) -> MethodAnswer | None:
+def _method_row_of_tensors(ctx: TraceContext, function: types.FunctionType, args: Args) -> MethodHandler | None:
     """The rule of a tensor method that torch wrote in Python: `torch.Tensor.backward(x)` is `x.backward()`."""
     name = function.__name__
     if ctx.function_modes.may_dispatch or vars(torch.Tensor).get(name) is not function or not args or args[0].kind != "tensor":
@@ -667,7 +667,7 @@ class BuiltinVariable(LiveCallableVariable):
             return ClassMethodOfCVariable(bound, args[0]).call(ctx, args[1:], kwargs)
         return ctx.build(bound, None).call(ctx, args[1:], kwargs)
 
-    def _method_row(self) -> MethodAnswer | None:
+    def _method_row(self) -> MethodHandler | None:
         """The rule of a class method written in C: `dict.fromkeys`, a new object at each access."""
         owner = getattr(self.function, "__self__", None)
         return METHODS.get((owner, self.function.__name__)) if isinstance(owner, type) else None
@@ -718,7 +718,7 @@ class ClassMethodOfCVariable(BuiltinVariable):
     def call(self, ctx: TraceContext, args: Args, kwargs: Kwargs) -> VariableTracker:
         row = row_of_class_method(self.function)
         assert row is not None
-        return row.answer(ctx, [self.receiver, *args], kwargs)
+        return row.handler(ctx, [self.receiver, *args], kwargs)
 
 
 def row_of_class_method(function: Any) -> Rule | None:

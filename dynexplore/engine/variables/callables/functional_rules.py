@@ -42,10 +42,10 @@ if TYPE_CHECKING:
 # -- operator ---------------------------------------------------------------------------------------------------------
 
 
-def _declare_binary(symbol: str, function: Any, answer: Callable[..., VariableTracker]) -> None:
+def _declare_binary(symbol: str, function: Any, handler: Callable[..., VariableTracker]) -> None:
     @builtin(function)
     def row(ctx: TraceContext, lhs: VariableTracker, rhs: VariableTracker, /) -> VariableTracker:
-        return answer(ctx, symbol, lhs, rhs)
+        return handler(ctx, symbol, lhs, rhs)
 
 
 for _symbol, _function in BINARY.items():

@@ -96,8 +96,8 @@ class BuiltinSubclassVariable(UserObjectVariable):
     def c_method(self, ctx: TraceContext, attribute: ClassAttribute) -> VariableTracker | None:
         if attribute.owner is object:
             return None
-        if attribute.name in _OWN_ANSWERS:
-            return CMethodVariable(self, attribute.name, _OWN_ANSWERS[attribute.name])
+        if attribute.name in _OWN_HANDLERS:
+            return CMethodVariable(self, attribute.name, _OWN_HANDLERS[attribute.name])
         if attribute.owner is OrderedDict and attribute.name in _OF_ITS_CLASS:
             return CMethodVariable(self, attribute.name, _OF_ITS_CLASS[attribute.name])
         if self.layout is OrderedDict and attribute.name in _THROUGH_ITEMS and self._has_items_of_its_own(ctx):
@@ -204,7 +204,7 @@ def _plain_attribute(ctx: TraceContext, self: Any, args: Args, kwargs: Kwargs) -
     return ctx.build(object.__getattribute__, None).call(ctx, [self, *args], kwargs)
 
 
-_OWN_ANSWERS: dict[str, Any] = {"__getitem__": _storage_item, "__init__": _initialize, "__getattribute__": _plain_attribute}
+_OWN_HANDLERS: dict[str, Any] = {"__getitem__": _storage_item, "__init__": _initialize, "__getattribute__": _plain_attribute}
 
 
 # -- what OrderedDict makes of its own class (Objects/odictobject.c) ---------------------------------------------------

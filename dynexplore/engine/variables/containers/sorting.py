@@ -35,9 +35,9 @@ class _Compared:
 
     def __lt__(self, other: _Compared) -> bool:
         if self.of_one_class:
-            answer = self.key.own_less_than(self.ctx, other.key)
-            if answer is not None:
-                return specialize_bool(self.ctx, answer, "DX104", operation="sorting")
+            is_less = self.key.own_less_than(self.ctx, other.key)
+            if is_less is not None:
+                return specialize_bool(self.ctx, is_less, "DX104", operation="sorting")
         return specialize_bool(self.ctx, compare(self.ctx, "<", self.key, other.key), "DX104", operation="sorting")
 
 

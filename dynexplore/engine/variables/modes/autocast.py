@@ -20,7 +20,7 @@ from dynexplore.engine.variables.contract.base import Args, Kwargs, VariableTrac
 from dynexplore.engine.variables.modes.active_modes import add_mode_node, leave_mode
 from dynexplore.engine.variables.modes.protocol import MANAGERS, ModeManagerVariable
 from dynexplore.engine.variables.objects.builtin_value import NONE
-from dynexplore.engine.variables.rules import Answer, rule
+from dynexplore.engine.variables.rules import Handler, rule
 from dynexplore.engine.variables.scalars.constant import ConstantVariable, constant_of
 from dynexplore.engine.variables.signatures import builtin
 
@@ -65,11 +65,11 @@ def _call_autocast(device: tuple[Any, ...], ctx: TraceContext, args: Args, kwarg
     return AutocastVariable(torch.autocast, values, named)
 
 
-def _autocast_row(device: tuple[Any, ...]) -> Answer:
-    def answer(ctx: TraceContext, args: Args, kwargs: Kwargs) -> VariableTracker:
+def _autocast_row(device: tuple[Any, ...]) -> Handler:
+    def handler(ctx: TraceContext, args: Args, kwargs: Kwargs) -> VariableTracker:
         return _call_autocast(device, ctx, args, kwargs)
 
-    return answer
+    return handler
 
 
 for _manager, _device in _AUTOCASTS:

@@ -51,9 +51,9 @@ def set_grad_mode(ctx: TraceContext, enabled: bool, *, lasting: bool) -> ActiveM
 def change_grad_mode(ctx: TraceContext, enabled: bool) -> VariableTracker:
     """`torch._C._set_grad_enabled(enabled)`, which dispatches to TorchFunctionModes that traced code has entered."""
     if ctx.function_modes.entered:
-        answer = ctx.calls.dispatch_torch_function("call_function", torch._C._set_grad_enabled, [ConstantVariable(enabled)], {})
-        if answer is not None:
-            return answer
+        dispatched = ctx.calls.dispatch_torch_function("call_function", torch._C._set_grad_enabled, [ConstantVariable(enabled)], {})
+        if dispatched is not None:
+            return dispatched
     set_grad_mode(ctx, enabled, lasting=True)
     return NONE
 

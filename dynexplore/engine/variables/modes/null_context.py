@@ -18,7 +18,7 @@ from dynexplore.engine.raw_attributes import class_module
 from dynexplore.engine.variables.contract.base import Args, Kwargs, VariableTracker
 from dynexplore.engine.variables.modes.protocol import ModeManagerVariable
 from dynexplore.engine.variables.objects.builtin_value import NONE
-from dynexplore.engine.variables.rules import Answer, rule
+from dynexplore.engine.variables.rules import Handler, rule
 from dynexplore.engine.variables.scalars.constant import constant_of
 from dynexplore.engine.variables.signatures import builtin
 
@@ -76,14 +76,14 @@ class ProfilerVariable(NullContextVariable):
         raise NotImplementedError("a profiler whose records may be read")
 
 
-def _profiler_row(cls: type[Any]) -> Answer:
-    def answer(ctx: TraceContext, args: Args, kwargs: Kwargs) -> VariableTracker:
+def _profiler_row(cls: type[Any]) -> Handler:
+    def handler(ctx: TraceContext, args: Args, kwargs: Kwargs) -> VariableTracker:
         options = {name for name, value in kwargs.items() if not (value.is_constant() and value.as_constant() is None)}
         if args or options - _WATCHES_ONLY:
             ctx.break_graph("DX203", function=f"{class_module(cls)}.{cls.__qualname__}")
         return ProfilerVariable(cls)
 
-    return answer
+    return handler
 
 
 for _profiler in (torch.autograd.profiler.profile, torch.profiler.profile):

@@ -182,18 +182,18 @@ def _call_overrides(
     question = [function, types_tracker, args] if kwargs is None else [function, types_tracker, args, kwargs]
     if ctx.function_modes.entered:
         with ctx.function_modes.without_innermost() as mode:
-            answer = mode.get_attribute(ctx, "__torch_function__").call(ctx, question, {}).read(ctx)
-        if not _is_not_implemented(answer):
-            return answer
+            returned = mode.get_attribute(ctx, "__torch_function__").call(ctx, question, {}).read(ctx)
+        if not _is_not_implemented(returned):
+            return returned
     for cls in classes:
-        answer = class_tracker(ctx, cls).get_attribute(ctx, "__torch_function__").call(ctx, question, {}).read(ctx)
-        if not _is_not_implemented(answer):
-            return answer
+        returned = class_tracker(ctx, cls).get_attribute(ctx, "__torch_function__").call(ctx, question, {}).read(ctx)
+        if not _is_not_implemented(returned):
+            return returned
     ctx.break_graph("DX419", what="every `__torch_function__` that was called returned NotImplemented")
 
 
-def _is_not_implemented(answer: VariableTracker) -> bool:
-    return answer.is_constant() and answer.as_constant() is NotImplemented
+def _is_not_implemented(returned: VariableTracker) -> bool:
+    return returned.is_constant() and returned.as_constant() is NotImplemented
 
 
 class _PassedArguments:

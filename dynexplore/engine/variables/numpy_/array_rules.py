@@ -31,7 +31,7 @@ from dynexplore.engine.variables.numpy_.array_memory import TRACEABLE
 from dynexplore.engine.variables.numpy_.array_models import hint, on_models
 from dynexplore.engine.variables.numpy_.concrete_array import ConcreteArrayVariable, call_on_constants
 from dynexplore.engine.variables.operators import BINARY, COMPARE, UNARY, binary_rule, unary_rule
-from dynexplore.engine.variables.rules import Answer, method, rule
+from dynexplore.engine.variables.rules import Handler, method, rule
 from dynexplore.engine.variables.scalars.constant import ConstantVariable, is_numpy_number, is_numpy_type, run_now
 from dynexplore.engine.variables.scalars.symint import SymbolicNumberVariable
 from dynexplore.engine.variables.torch_.symint_constructors import lower_constructor_of_symints
@@ -125,16 +125,16 @@ def _is_whole(value: VariableTracker) -> bool:
     return isinstance(constant, int) or (is_numpy_number(constant) and constant.dtype.kind in "biu")
 
 
-def _number_type(scalar: Any) -> Answer:
+def _number_type(scalar: Any) -> Handler:
     """`np.float32(value)`: a constant for a constant; an array of that dtype for an array."""
 
-    def answer(ctx: TraceContext, args: Args, kwargs: Kwargs) -> VariableTracker:
+    def handler(ctx: TraceContext, args: Args, kwargs: Kwargs) -> VariableTracker:
         if len(args) == 1 and not kwargs and isinstance(array := args[0].read(ctx), ArrayVariable):
             name = ConstantVariable(scalar.__name__.rstrip("_"))
             return traced(ctx, "ndarray.astype", lambda array, dtype: scalar(array), [array, name], {})
         return call_on_constants(ctx, scalar, f"np.{scalar.__name__}", args, kwargs)
 
-    return answer
+    return handler
 
 
 if (_numpy_module := sys.modules.get("numpy")) is not None:  # torch loads it where it is installed
@@ -226,16 +226,16 @@ def _from_numpy(ctx: TraceContext, args: Args, kwargs: Kwargs) -> VariableTracke
     return ctx.operation("call_function", wrapped_from_numpy, [array.tensor], {})
 
 
-def _conversion(function: Callable[..., Any]) -> Answer:
+def _conversion(function: Callable[..., Any]) -> Handler:
     """A tensor that shares the array's memory, unless the dtype must change; other data are converted as usual."""
 
-    def answer(ctx: TraceContext, args: Args, kwargs: Kwargs) -> VariableTracker:
+    def handler(ctx: TraceContext, args: Args, kwargs: Kwargs) -> VariableTracker:
         tensor = _tensor_of(ctx, torch.as_tensor, args, kwargs)
         if tensor is None and len(args) == 1 and kwargs.keys() <= {"dtype", "device"}:
             tensor = lower_constructor_of_symints(ctx, args[0], with_numpys_dtype(ctx, args, kwargs))
         return tensor or ctx.operation("call_function", function, args, with_numpys_dtype(ctx, args, kwargs))
 
-    return answer
+    return handler
 
 
 for _function in (torch.as_tensor, torch.asarray):

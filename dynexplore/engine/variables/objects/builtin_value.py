@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from dynexplore.engine.raw_attributes import class_dict, class_mro, name_in_messages
 from dynexplore.engine.variables.contract.base import Args, Kwargs, VariableTracker, type_tracker
 from dynexplore.engine.variables.operators import COMPARE_DUNDER, DUNDER, binary, compare
-from dynexplore.engine.variables.rules import METHODS, MethodAnswer
+from dynexplore.engine.variables.rules import METHODS, MethodHandler
 from dynexplore.engine.variables.scalars.constant import ConstantMethodVariable, ConstantVariable, run_now
 from dynexplore.engine.variables.scalars.specialize import specialize_bool
 from dynexplore.engine.variables.signatures import builtin_method, refuse_method_arguments
@@ -71,9 +71,9 @@ class BuiltinValueVariable(VariableTracker):
         super().set_attribute(ctx, name, value)
 
     def call_method(self, ctx: TraceContext, name: str, args: Args, kwargs: Kwargs) -> VariableTracker:
-        answer = method_row(self.python_type(), name)
-        if answer is not None:
-            return answer(ctx, self, args, kwargs)
+        handler = method_row(self.python_type(), name)
+        if handler is not None:
+            return handler(ctx, self, args, kwargs)
         special = SPECIAL_METHODS.get(name)
         self.get_attribute(ctx, name)  # raises AttributeError
         if special is None:
@@ -93,18 +93,18 @@ def mutating_method(python_type: type[Any], *names: str) -> Callable[[Callable[.
 
     def declare(row: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(row)
-        def answer(ctx: TraceContext, self: Any, /, *args: VariableTracker, **kwargs: VariableTracker) -> VariableTracker:
+        def handler(ctx: TraceContext, self: Any, /, *args: VariableTracker, **kwargs: VariableTracker) -> VariableTracker:
             ctx.journal.note(self, names[0])
             result = row(ctx, self, *args, **kwargs)
             return result if isinstance(result, VariableTracker) else NONE
 
-        builtin_method(python_type, *names)(answer)
+        builtin_method(python_type, *names)(handler)
         return row
 
     return declare
 
 
-def method_row(python_type: type[Any], name: str) -> MethodAnswer | None:
+def method_row(python_type: type[Any], name: str) -> MethodHandler | None:
     """The rule of a method, looked up along the type's bases."""
     for base in class_mro(python_type):
         row = METHODS.get((base, name))

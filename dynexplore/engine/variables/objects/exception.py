@@ -122,8 +122,8 @@ class ExceptionVariable(UserObjectVariable):
     # -- methods of the C type
 
     def c_method(self, ctx: TraceContext, attribute: ClassAttribute) -> VariableTracker | None:
-        answer = _C_METHODS.get(attribute.name) if attribute.owner is not object else None
-        return CMethodVariable(self, attribute.name, answer) if answer is not None else None
+        handler = _C_METHODS.get(attribute.name) if attribute.owner is not object else None
+        return CMethodVariable(self, attribute.name, handler) if handler is not None else None
 
     # -- out of the frame
 

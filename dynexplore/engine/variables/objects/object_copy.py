@@ -73,8 +73,8 @@ def guard_on_default(ctx: TraceContext, value: UserObjectVariable, name: str) ->
     """
     if not _has_custom_attribute_access(ctx, value.cls):
         return
-    answer = attribute_or_none(ctx, value, name)
-    if not (answer is None if name in _ABSENT_BY_DEFAULT else answer is not None and _is_default(value, name, answer)):
+    attribute = attribute_or_none(ctx, value, name)
+    if not (attribute is None if name in _ABSENT_BY_DEFAULT else attribute is not None and _is_default(value, name, attribute)):
         ctx.break_graph("DX205", function="copy", arguments=value.type_name())
 
 
@@ -84,10 +84,10 @@ def _has_custom_attribute_access(ctx: TraceContext, cls: type[object]) -> bool:
     return not in_c or raw_lookup(ctx, cls, "__getattr__") is not None
 
 
-def _is_default(value: UserObjectVariable, name: str, answer: VariableTracker) -> bool:
+def _is_default(value: UserObjectVariable, name: str, attribute: VariableTracker) -> bool:
     if name == "__dict__":
-        return isinstance(answer, InstanceDictVariable) and answer.owner is value
-    return isinstance(answer, BoundCMethodVariable) and answer.raw is vars(object)[name] and answer.receiver is value
+        return isinstance(attribute, InstanceDictVariable) and attribute.owner is value
+    return isinstance(attribute, BoundCMethodVariable) and attribute.raw is vars(object)[name] and attribute.receiver is value
 
 
 def _slots(cls: type[object]) -> bool:

@@ -124,10 +124,10 @@ def _guard_on_answer_of(ctx: TraceContext, python_type: type[Any], cls: Any) -> 
 
 
 def _run_check(ctx: TraceContext, python_type: type[Any], cls: Any, ask: Any) -> bool:
-    answer = bool(run_now(ctx, ask, python_type, cls))
+    is_subclass = bool(run_now(ctx, ask, python_type, cls))
     if isinstance(cls, ABCMeta):
-        ctx.module_guards.subclass_answers.note(python_type, cls, answer)
-    return answer
+        ctx.module_guards.subclass_answers.note(python_type, cls, is_subclass)
+    return is_subclass
 
 
 def _is_protocol(cls: Any) -> bool:

@@ -71,9 +71,9 @@ def _ne(ctx: TraceContext, value: VariableTracker, other: VariableTracker, /) ->
     this = _object(ctx, value, "__ne__")
     own = find(ctx, this.cls, "__eq__")
     assert own is not None
-    answer = bind(ctx, own, this, this.cls).call(ctx, [other], {})
-    refused = answer.is_constant() and answer.as_constant() is NotImplemented
-    return answer if refused else ConstantVariable(not specialize_bool(ctx, answer))
+    equality = bind(ctx, own, this, this.cls).call(ctx, [other], {})
+    refused = equality.is_constant() and equality.as_constant() is NotImplemented
+    return equality if refused else ConstantVariable(not specialize_bool(ctx, equality))
 
 
 @builtin(object.__init_subclass__)

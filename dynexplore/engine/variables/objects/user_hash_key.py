@@ -111,7 +111,7 @@ def _has_another_hash(key: ProgramKey) -> bool:
 def unnoticed(ctx: TraceContext, value: VariableTracker, ask: Callable[[], T]) -> T:
     """Run a method that must have no side effects, so that the number of its calls is not observable."""
     before = ctx.journal.count
-    answer = ask()
+    returned = ask()
     if ctx.journal.count != before:
         ctx.break_graph("DX320", question="a hash or comparison that changes something", type=value.type_name())
-    return answer
+    return returned

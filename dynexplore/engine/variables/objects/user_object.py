@@ -441,13 +441,13 @@ class UserObjectVariable(VariableTracker):
         return method.call(ctx, [], {})
 
     def own_less_than(self, ctx: TraceContext, other: VariableTracker) -> VariableTracker | None:
-        answer = self._call_special(ctx, "__lt__", other)
-        return None if answer is None or (answer.is_constant() and answer.as_constant() is NotImplemented) else answer
+        returned = self._call_special(ctx, "__lt__", other)
+        return None if returned is None or (returned.is_constant() and returned.as_constant() is NotImplemented) else returned
 
     def contains(self, ctx: TraceContext, item: VariableTracker) -> VariableTracker:
-        answer = self._call_special(ctx, "__contains__", item, refusal="is not a container")
-        if answer is not None:
-            truth = answer.truth(ctx)
+        returned = self._call_special(ctx, "__contains__", item, refusal="is not a container")
+        if returned is not None:
+            truth = returned.truth(ctx)
             return ConstantVariable(truth) if isinstance(truth, bool) else truth
         if self.storage is not None and self.special(ctx, "__iter__") is None and self._is_container(ctx):
             return self.storage.contains(ctx, item)
@@ -651,8 +651,8 @@ class CMethodVariable(VariableTracker):
 
     kind = "method"
 
-    def __init__(self, receiver: VariableTracker | None, name: str, answer: Any) -> None:
-        self.receiver, self.name, self.answer = receiver, name, answer
+    def __init__(self, receiver: VariableTracker | None, name: str, handler: Any) -> None:
+        self.receiver, self.name, self.handler = receiver, name, handler
 
     def python_type(self) -> type[Any]:
         return types.MethodWrapperType
@@ -661,7 +661,7 @@ class CMethodVariable(VariableTracker):
         if self.receiver is None and not args:
             ctx.break_graph("DX218", callee=self.name)
         receiver, *rest = (self.receiver, *args) if self.receiver is not None else args
-        result: VariableTracker = self.answer(ctx, receiver, rest, kwargs)
+        result: VariableTracker = self.handler(ctx, receiver, rest, kwargs)
         return result
 
     def reconstruct(self, build: Reconstruction) -> None:

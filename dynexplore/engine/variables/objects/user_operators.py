@@ -275,8 +275,8 @@ def _union(ctx: TraceContext, symbol: str, lhs: VariableTracker, rhs: VariableTr
             method = find(ctx, value.cls, dunder)
             bound = value.c_method(ctx, method) if method is not None else None  # breaks the graph if it is not traced
             if isinstance(bound, CMethodVariable):
-                answer = bound.call(ctx, [other], {})
-                return None if is_not_implemented(answer) else answer
+                returned = bound.call(ctx, [other], {})
+                return None if is_not_implemented(returned) else returned
             if dunder.startswith("__i") and method is not None:
                 return None
     return None

@@ -76,9 +76,9 @@ def fixed_nest(ctx: TraceContext, value: VariableTracker) -> Any:
 
 def specialize_bool(ctx: TraceContext, value: VariableTracker, kind: str = "DX105", **facts: object) -> bool:
     """bool(value), or a graph break if it depends on graph data."""
-    answer = value.truth(ctx)
-    if isinstance(answer, bool):
-        return answer
+    truth = value.truth(ctx)
+    if isinstance(truth, bool):
+        return truth
     ctx.break_graph(kind, **facts)
 
 

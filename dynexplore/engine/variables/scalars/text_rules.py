@@ -361,7 +361,7 @@ def _declare_regular(function: Any) -> None:
         for flags in (*args, *kwargs.values()):
             if flags.is_constant() and isinstance(flags.as_constant(), int) and flags.as_constant() & re.DEBUG:
                 ctx.break_graph("DX205", function=f"re.{function.__name__}", arguments="re.DEBUG")  # it prints
-        return constant_row.answer(ctx, args, kwargs)
+        return constant_row.handler(ctx, args, kwargs)
 
 
 for _function in (re.compile, re.match, re.search, re.fullmatch, re.findall, re.split, re.sub, re.subn, re.escape):

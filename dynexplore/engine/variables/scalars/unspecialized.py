@@ -362,32 +362,32 @@ def _defer(function: Any) -> None:
     """Let a builtin be computed again in each call if an argument is unspecialized; other calls use its rule for constants."""
     row = rule_for(function)
     assert row is not None, function
-    answer_constants = row.answer
+    handle_constants = row.handler
 
-    def answer(ctx: TraceContext, args: Args, kwargs: Kwargs) -> VariableTracker:
+    def handler(ctx: TraceContext, args: Args, kwargs: Kwargs) -> VariableTracker:
         if args and not kwargs and _computable(args) and _is_deferrable(function, args):
             for arg in args:
                 if function in (format, str, repr) and isinstance(arg, UnspecializedVariable):
                     arg.python_type()
             return deferred(ctx, function, args, f"{function.__name__}({', '.join(['{}'] * len(args))})")
-        return answer_constants(ctx, args, kwargs)
+        return handle_constants(ctx, args, kwargs)
 
-    rule(function)(answer)
+    rule(function)(handler)
 
 
 def _int_of_numpy() -> None:
     """`int(n)` of a numpy integer is the Python number of the same value."""
     row = rule_for(int)
     assert row is not None
-    answer_constants = row.answer
+    handle_constants = row.handler
 
-    def answer(ctx: TraceContext, args: Args, kwargs: Kwargs) -> VariableTracker:
+    def handler(ctx: TraceContext, args: Args, kwargs: Kwargs) -> VariableTracker:
         number = args[0] if len(args) == 1 and not kwargs else None
         if isinstance(number, NumpyNumberVariable) and not number.relied_on and type(plain_number(number.current)) is int:
             return number.plain()
-        return answer_constants(ctx, args, kwargs)
+        return handle_constants(ctx, args, kwargs)
 
-    rule(int)(answer)
+    rule(int)(handler)
 
 
 _int_of_numpy()

@@ -23,7 +23,7 @@ from dynexplore.engine.provenance.sources import CallSource, ObjectSource
 from dynexplore.engine.variables.callables.function import BoundMethodVariable, FunctionVariable
 from dynexplore.engine.variables.contract.base import NotConstant, VariableTracker
 from dynexplore.engine.variables.operators import compare
-from dynexplore.engine.variables.rules import Answer, rule
+from dynexplore.engine.variables.rules import Handler, rule
 from dynexplore.engine.variables.scalars.constant import ConstantVariable, constant_of, run_now
 from dynexplore.engine.variables.scalars.specialize import specialize_bool
 from dynexplore.engine.variables.signatures import builtin
@@ -49,14 +49,14 @@ CONSTANT_FOLDED: tuple[Callable[..., Any], ...] = (
 )
 
 
-def _constant_folded(function: Callable[..., Any]) -> Answer:
-    def answer(ctx: TraceContext, args: Sequence[VariableTracker],
+def _constant_folded(function: Callable[..., Any]) -> Handler:
+    def handler(ctx: TraceContext, args: Sequence[VariableTracker],
                kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
         name = getattr(function, "__name__", str(function))
         if ctx.function_modes.may_dispatch:
-            answer = ctx.calls.dispatch_torch_function("call_function", function, args, kwargs)
-            if answer is not None:
-                return answer
+            dispatched = ctx.calls.dispatch_torch_function("call_function", function, args, kwargs)
+            if dispatched is not None:
+                return dispatched
         ctx.graph.asked_about_gradients |= function is torch.is_grad_enabled
         values = [constant_of(ctx, arg, name) for arg in args]
         named = {key: constant_of(ctx, arg, name) for key, arg in kwargs.items()}
@@ -64,7 +64,7 @@ def _constant_folded(function: Callable[..., Any]) -> Answer:
             ctx.global_state.guard_on_cast_type(str([*values, *named.values(), ""][0]))
         return ctx.build(run_now(ctx, function, *values, **named), None)
 
-    return answer
+    return handler
 
 
 # Process-wide settings, which programs change: evaluated at trace time, and again by a guard.
@@ -77,17 +77,17 @@ _SETTINGS = (
 )
 
 
-def _process_setting(function: Callable[..., Any], name: str) -> Answer:
+def _process_setting(function: Callable[..., Any], name: str) -> Handler:
     path = name if name.startswith("torch.") else f"torch._C.{name}"
     source = CallSource(ObjectSource(function, path), operator.call, "operator.call")
 
-    def answer(ctx: TraceContext, args: Sequence[VariableTracker],
+    def handler(ctx: TraceContext, args: Sequence[VariableTracker],
                kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
         if args or kwargs:
             ctx.break_graph("DX203" if isinstance(function, types.FunctionType) else "DX201", function=name)
         return ctx.build(run_now(ctx, function), source)
 
-    return answer
+    return handler
 
 
 for _name in _SETTINGS:
@@ -96,17 +96,17 @@ for _name in _SETTINGS:
 rule(torch.get_float32_matmul_precision)(_process_setting(torch.get_float32_matmul_precision, "_get_float32_matmul_precision"))
 
 
-def _process_group_query(name: str) -> Answer:
+def _process_group_query(name: str) -> Handler:
     """The rule of a query about a process group: groups can be created and destroyed between calls."""
     in_group = _process_setting(torch.distributed.is_initialized, "torch.distributed.is_initialized")
     query = _process_setting(getattr(torch.distributed, name), f"torch.distributed.{name}")
 
-    def answer(ctx: TraceContext, args: Sequence[VariableTracker],
+    def handler(ctx: TraceContext, args: Sequence[VariableTracker],
                kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
         in_group(ctx, (), {})  # without a process group the query may raise, so this is guarded first
         return query(ctx, args, kwargs)
 
-    return answer
+    return handler
 
 
 for _name in ("is_initialized", "get_rank", "get_world_size", "is_torchelastic_launched"):
@@ -148,11 +148,11 @@ METADATA_FUNCTIONS: tuple[Callable[..., Any], ...] = (
 )
 
 
-def _metadata_query(function: Callable[..., Any]) -> Answer:
-    def answer(ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
+def _metadata_query(function: Callable[..., Any]) -> Handler:
+    def handler(ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
         return ctx.operation("call_function", function, args, kwargs)
 
-    return answer
+    return handler
 
 
 for _function in METADATA_FUNCTIONS:
@@ -191,10 +191,10 @@ def _log_api_usage(ctx: TraceContext, args: Sequence[VariableTracker],
     return ConstantVariable(None)
 
 
-def _dropout(function: Callable[..., Any]) -> Answer:
+def _dropout(function: Callable[..., Any]) -> Handler:
     """Without dropout the result is the argument itself, which torch's decomposition (torch/_decomp, dropout) would copy."""
 
-    def answer(ctx: TraceContext, args: Sequence[VariableTracker],
+    def handler(ctx: TraceContext, args: Sequence[VariableTracker],
                kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
         result = ctx.operation("call_function", function, args, kwargs)
         arguments = {**dict(zip(("input", "p", "training", "inplace"), args, strict=False)), **kwargs}
@@ -206,7 +206,7 @@ def _dropout(function: Callable[..., Any]) -> Answer:
         drops = specialize_bool(ctx, training) and not specialize_bool(ctx, compare(ctx, "==", share, ConstantVariable(0)))
         return result if drops and 0 not in tensor.fake.shape else tensor
 
-    return answer
+    return handler
 
 
 for _function in (torch.dropout, torch.nn.functional.dropout, torch.alpha_dropout, torch.nn.functional.alpha_dropout):

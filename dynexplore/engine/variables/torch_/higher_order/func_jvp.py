@@ -24,7 +24,7 @@ from torch.autograd import forward_ad
 from dynexplore.engine.variables.contract.base import VariableTracker
 from dynexplore.engine.variables.modes.protocol import EnteredModeVariable
 from dynexplore.engine.variables.objects.builtin_value import NONE
-from dynexplore.engine.variables.rules import Answer, rule
+from dynexplore.engine.variables.rules import Handler, rule
 from dynexplore.engine.variables.scalars.constant import constant_of
 from dynexplore.engine.variables.signatures import builtin
 from dynexplore.engine.variables.torch_.higher_order.functorch_level import FunctorchLevel
@@ -88,13 +88,13 @@ def _exit_dual(ctx: TraceContext, *, level: VariableTracker) -> VariableTracker:
     return _DUAL.end(ctx)
 
 
-def _in_dual_level(function: Any) -> Answer:
-    def answer(ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
+def _in_dual_level(function: Any) -> Handler:
+    def handler(ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
         if not _DUAL.stands(ctx):  # the fake tensor of a dual tensor has no tangent
             _refuse(ctx, "a level of dual tensors was begun outside")
         return ctx.operation("call_function", function, args, kwargs)
 
-    return answer
+    return handler
 
 
 rule(_inner._make_dual)(_in_dual_level(_VF._make_dual))

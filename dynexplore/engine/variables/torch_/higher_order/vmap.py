@@ -18,7 +18,7 @@ from torch._functorch import predispatch
 
 from dynexplore.engine.variables.contract.base import VariableTracker
 from dynexplore.engine.variables.objects.builtin_value import NONE
-from dynexplore.engine.variables.rules import Answer, rule
+from dynexplore.engine.variables.rules import Handler, rule
 from dynexplore.engine.variables.scalars.constant import ConstantVariable
 from dynexplore.engine.variables.scalars.symint import SymbolicNumberVariable
 from dynexplore.engine.variables.signatures import builtin
@@ -44,11 +44,11 @@ def _end(ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str
     return _LEVEL.end(ctx)
 
 
-def _lower(function: Any) -> Answer:
-    def answer(ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
+def _lower(function: Any) -> Handler:
+    def handler(ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
         return ctx.operation("call_function", function, args, kwargs)
 
-    return answer
+    return handler
 
 
 for _function in (predispatch._add_batch_dim, predispatch._remove_batch_dim):

@@ -41,7 +41,7 @@ from dynexplore.engine.variables.objects.descriptors import KNOWN_METHODS
 from dynexplore.engine.variables.objects.opaque import guard_identity
 from dynexplore.engine.variables.objects.type_lookup import ClassAttribute, peek, raw_lookup
 from dynexplore.engine.variables.objects.user_object import CMethodVariable, UserObjectVariable
-from dynexplore.engine.variables.rules import Answer, rule
+from dynexplore.engine.variables.rules import Handler, rule
 from dynexplore.engine.variables.scalars.constant import ConstantMethodVariable, ConstantVariable
 from dynexplore.engine.variables.torch_.nn.parameter_instancecheck import instancecheck
 
@@ -568,16 +568,16 @@ _READING_METHODS = frozenset({"items", "keys", "values", "get", "copy", "__len__
 def _module_rule(*functions: Any) -> Callable[[ModuleRule], ModuleRule]:
     """Declare the rule of one of Module's own functions, for classes with Module's attribute lookup; else it is inlined."""
 
-    def declare(answer: ModuleRule) -> ModuleRule:
+    def declare(handler: ModuleRule) -> ModuleRule:
         for function in functions:
-            rule(function)(_apply_or_inline(function, answer))
-        return answer
+            rule(function)(_apply_or_inline(function, handler))
+        return handler
 
     return declare
 
 
-def _apply_or_inline(function: Any, answer: ModuleRule) -> Answer:
-    @functools.wraps(answer)
+def _apply_or_inline(function: Any, handler: ModuleRule) -> Handler:
+    @functools.wraps(handler)
     def apply_rule(
         ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
     ) -> VariableTracker:
@@ -585,7 +585,7 @@ def _apply_or_inline(function: Any, answer: ModuleRule) -> Answer:
             ctx.break_graph("DX414", type=args[0].type_name() if args else "nothing")
         if not args[0].uses_default_getattribute(ctx):  # each `self.name` in the method runs user code
             return ctx.calls.inline(ctx.build(function, None), args, kwargs)
-        return answer(ctx, args[0], args[1:], kwargs)
+        return handler(ctx, args[0], args[1:], kwargs)
 
     return apply_rule
 

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from dynexplore.engine.variables.contract.base import VariableTracker
-from dynexplore.engine.variables.rules import Answer, rule
+from dynexplore.engine.variables.rules import Handler, rule
 from dynexplore.engine.variables.scalars.constant import ConstantVariable
 from dynexplore.engine.variables.torch_.tensor.tensor import TensorVariable
 
@@ -35,14 +35,14 @@ def _update_functions() -> Iterator[tuple[types.FunctionType, tuple[str, ...]]]:
                 yield function, names
 
 
-def _force_capturable(function: types.FunctionType, names: tuple[str, ...]) -> Answer:
-    def answer(ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
+def _force_capturable(function: types.FunctionType, names: tuple[str, ...]) -> Handler:
+    def handler(ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
         arguments = {**dict(zip(names, args, strict=False)), **kwargs}
         if _on_one_device(ctx, arguments.get("params"), arguments.get("state_steps")) and names.index("capturable") >= len(args):
             kwargs = {**kwargs, "capturable": ConstantVariable(True)}
         return ctx.calls.inline(ctx.build(function, None), args, kwargs)
 
-    return answer
+    return handler
 
 
 def _on_one_device(ctx: TraceContext, *lists: VariableTracker | None) -> bool:

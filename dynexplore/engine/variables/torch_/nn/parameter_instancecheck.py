@@ -26,9 +26,9 @@ _INSTANCE_FLAGS: dict[type[Any], str] = {nn.Parameter: "_is_param", nn.Buffer: "
 def instancecheck(ctx: TraceContext, tensor: VariableTracker, cls: type[Any]) -> bool:
     """Whether the tensor has the flag that makes it an instance of `cls`, which is nn.Parameter or nn.Buffer."""
     try:
-        answer = tensor.get_attribute(ctx, _INSTANCE_FLAGS[cls]).truth(ctx)
+        truth = tensor.get_attribute(ctx, _INSTANCE_FLAGS[cls]).truth(ctx)
     except ObservedException as raised:
         if not issubclass(raised.exception.python_type(), AttributeError):
             raise
         return False
-    return answer if isinstance(answer, bool) else ctx.break_graph("DX411", attribute=_INSTANCE_FLAGS[cls])
+    return truth if isinstance(truth, bool) else ctx.break_graph("DX411", attribute=_INSTANCE_FLAGS[cls])

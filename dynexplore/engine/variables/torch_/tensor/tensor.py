@@ -171,9 +171,9 @@ class TensorVariable(VariableTracker):
 
     def get_attribute(self, ctx: TraceContext, name: str) -> VariableTracker:
         guard_on_plain_access(ctx, self.python_type(), name)
-        answer = ctx.calls.dispatch_torch_function("get_attr_of", name, [self], {}) if ctx.function_modes.may_dispatch else None
-        if answer is not None:
-            return answer
+        dispatched = ctx.calls.dispatch_torch_function("get_attr_of", name, [self], {}) if ctx.function_modes.may_dispatch else None
+        if dispatched is not None:
+            return dispatched
         if name == "shape":
             return ctx.values.wrap_size(self.fake.shape, self)
         ctx.graph.asked_about_gradients |= name in _AUTOGRAD_ATTRIBUTES
@@ -267,9 +267,9 @@ class TensorVariable(VariableTracker):
         self._guard_on_no_override(ctx, name)
         row = METHODS.get((torch.Tensor, name))
         if ctx.function_modes.may_dispatch:
-            answer = self._dispatch_torch_function(ctx, name, args, kwargs)
-            if answer is not None:
-                return answer
+            dispatched = self._dispatch_torch_function(ctx, name, args, kwargs)
+            if dispatched is not None:
+                return dispatched
         if row is not None:
             return row(ctx, self, args, kwargs)
         if name in UNGUARDED_METADATA:
@@ -579,7 +579,7 @@ def _detach(ctx: TraceContext, tensor: TensorVariable, args: Sequence[VariableTr
 def _comparison(name: str) -> Any:
     compare = getattr(operator, name)
 
-    def answer(ctx: TraceContext, tensor: TensorVariable, args: Sequence[VariableTracker],
+    def handler(ctx: TraceContext, tensor: TensorVariable, args: Sequence[VariableTracker],
                kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
         other = args[0].read(ctx) if len(args) == 1 and not kwargs else None
         number = isinstance(other, ConstantVariable) and other.python_type() in (bool, int, float)
@@ -587,7 +587,7 @@ def _comparison(name: str) -> Any:
             ctx.break_graph("DX213", method="comparison dunder of a tensor")  # it may return NotImplemented
         return ctx.operation("call_function", compare, [tensor, other], {})
 
-    return answer
+    return handler
 
 
 for _name in ("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__"):

@@ -24,7 +24,7 @@ from dynexplore.engine.variables.containers.sequence import ListVariable, Sequen
 from dynexplore.engine.variables.contract.base import VariableTracker
 from dynexplore.engine.variables.numpy_.array_rules import tensor_of_array, with_numpys_dtype
 from dynexplore.engine.variables.numpy_.concrete_array import ConcreteArrayVariable, tensor_of
-from dynexplore.engine.variables.rules import Answer, method, rule
+from dynexplore.engine.variables.rules import Handler, method, rule
 from dynexplore.engine.variables.scalars.constant import ConstantVariable
 from dynexplore.engine.variables.torch_.symint_constructors import lower_constructor_of_symints
 from dynexplore.engine.variables.torch_.tensor.tensor import TensorVariable
@@ -78,8 +78,8 @@ def _new_tensor(ctx: TraceContext, tensor: TensorVariable, args: Sequence[Variab
     return ctx.operation("call_method", "new_tensor", [tensor, *args], kwargs)
 
 
-def _legacy_constructor(cls: Any) -> Answer:
-    def answer(ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
+def _legacy_constructor(cls: Any) -> Handler:
+    def handler(ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
         if kwargs or any(isinstance(arg, TensorVariable) for arg in args):  # a tensor is aliased, not copied
             ctx.break_graph("DX209", type=cls.__name__)
         if _is_data(args):
@@ -88,7 +88,7 @@ def _legacy_constructor(cls: Any) -> Answer:
                 return tensor
         return ctx.operation("call_function", cls, _unpacked_sizes(ctx, args), {})
 
-    return answer
+    return handler
 
 
 for _cls in (torch.Tensor, *_LEGACY_CPU_TYPES):
