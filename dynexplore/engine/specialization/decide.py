@@ -90,7 +90,7 @@ class Specializer:
         self._changes[source] = why
         self._computed.clear()
 
-    def note_data_dependent_size(self, source: Source) -> None:
+    def note_dynamic_output_shape(self, source: Source) -> None:
         """Record that the first size of a tensor at or below this source is data-dependent."""
         self._data_dependent.add(source)
 
@@ -126,7 +126,7 @@ class Specializer:
             return self._changes.get(source) or self._computed[source]
         return self._changes.get(source, source.change)
 
-    def has_data_dependent_size(self, source: Source) -> bool:
+    def has_dynamic_output_shape(self, source: Source) -> bool:
         """Whether the first size of a tensor at this source is data-dependent."""
         return bool(self._data_dependent) and source.root() in self._data_dependent
 
@@ -145,7 +145,7 @@ class Specializer:
             return NO_SYMBOLS
         option = self._options.dynamic if self._options.dynamic is not None else config.dynamic_shapes
         where, sizes, strides = source.text(), tuple(tensor.shape), tensor.stride()
-        depends_on_data = self.has_data_dependent_size(source)
+        depends_on_data = self.has_dynamic_output_shape(source)
         if option is None:
             seen = self.profile.observe_sizes(where, sizes, frozenset({0} if depends_on_data else ()))
             seen_strides = self.profile.observe_strides(where, strides)

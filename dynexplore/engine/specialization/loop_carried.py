@@ -64,14 +64,14 @@ def _reaching(end: int, head: int, before: dict[int, list[int]]) -> set[int]:
     return reaching
 
 
-def note_data_dependent_size(parsed: ParsedCode, instruction: Instruction) -> None:
-    """Record that the tensor on top of the stack at an instruction has a data-dependent size (`nonzero`)."""
-    parsed.memo.setdefault("data-dependent sizes", set()).add(instruction)
+def note_dynamic_output_shape(parsed: ParsedCode, instruction: Instruction) -> None:
+    """Record that the tensor on top of the stack at an instruction has a dynamic output shape (`nonzero`)."""
+    parsed.memo.setdefault("dynamic output shapes", set()).add(instruction)
 
 
-def has_data_dependent_size(parsed: ParsedCode, instruction: Instruction) -> bool:
-    """Whether `note_data_dependent_size` was called for the instruction."""
-    return instruction in parsed.memo.get("data-dependent sizes", ())
+def has_dynamic_output_shape(parsed: ParsedCode, instruction: Instruction) -> bool:
+    """Whether `note_dynamic_output_shape` was called for the instruction."""
+    return instruction in parsed.memo.get("dynamic output shapes", ())
 
 
 def _names(parsed: ParsedCode) -> set[str]:

@@ -58,8 +58,8 @@ def _shape_env_class() -> Any:
     from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv
 
     class OwnShapeEnv(ShapeEnv):
-        """torch's ShapeEnv, but data-dependent sizes share no symbol with sizes that are
-        equal by coincidence, and may be size-oblivious.
+        """torch's ShapeEnv, but inputs with a dynamic output shape share no symbol with sizes
+        that are equal by coincidence, and their sizes may be size-oblivious.
         """
 
         def __init__(self, *, depends_on_data: Callable[[Source], bool], is_size_oblivious: bool, **settings: Any) -> None:

@@ -1,10 +1,11 @@
-"""Size-oblivious reasoning: data-dependent sizes, with one graph for size 0, 1 or more.
+"""Size-oblivious reasoning: inputs with a dynamic output shape, with one graph for size 0, 1 or more.
 
 The idea: torch specializes sizes 0 and 1, because operators test for them: whether a dimension is broadcast, whether a tensor is
-contiguous. A data-dependent size (how many rows a mask selects) takes each value sooner or later, so the same part of a program
-would be compiled three times. If an *operator* tests whether such a size is 0 or 1, it therefore gets the answer for any other
-number, without a guard. If the size is 0 or 1 in this very call, its hint is overridden and the frame is interpreted as if it were
-another number. Tests by the program itself are guarded as usual.
+contiguous. An operator with a dynamic output shape (rows that a mask selects) returns each size sooner or later, so the part of a
+program after it, which has that tensor as an input, would be compiled three times. If an *operator* tests whether such a size is
+0 or 1, it therefore gets the answer for any other number, without a guard. If the size is 0 or 1 in this very
+call, its hint is overridden and the frame is interpreted as if it were another number. Tests by the program itself are guarded as
+usual.
 
 This is speculation, and it is validated before the graph is used: the graph's operators run once more on fake tensors, with the
 size 0 and with the size 1. The speculation holds if each result has the sizes, strides, dtype and storage that the captured result

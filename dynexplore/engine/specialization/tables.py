@@ -125,7 +125,7 @@ class SizeFacts:
     fixed_layout: str = ""
     """Why no size may be a symbol: "view", "wrapper" or "written view"; "" if sizes may be symbols."""
     depends_on_data: bool = False
-    """The tensor is the result of an operator with a data-dependent output size."""
+    """The tensor is the result of an operator with a dynamic output shape."""
     is_oblivious: bool = False
     """The size may be size-oblivious."""
     serves_zero_and_one: bool = False
@@ -164,9 +164,9 @@ SIZE_ROWS = (
     Row("zero or one", Kind.STATIC, "sizes 0 and 1 are specialized, because operators treat them differently",
         _is_zero_or_one),
     Row("maybe dynamic", Kind.DYNAMIC, "maybe_mark_dynamic marked this dimension", lambda it: it.mark == "maybe"),
-    Row("data-dependent size", Kind.SIZE_OBLIVIOUS, "an operator computed this size from data, so each call may have another",
+    Row("dynamic output shape", Kind.SIZE_OBLIVIOUS, "an operator computed this size from data, so each call may have another",
         lambda it: it.depends_on_data and it.is_oblivious),
-    Row("data-dependent size", Kind.DYNAMIC, "an operator computed this size from data, so each call may have another",
+    Row("dynamic output shape", Kind.DYNAMIC, "an operator computed this size from data, so each call may have another",
         lambda it: it.depends_on_data),
     Row("option dynamic", Kind.DYNAMIC, "dynamic=True was set", lambda it: it.option is True),
     Row("another size", Kind.DYNAMIC, "{it.others_seen}", lambda it: it.seen.differs),

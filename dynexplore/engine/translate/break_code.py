@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from dynexplore.engine.bytecode import Label, live_locals
 from dynexplore.engine.graph_breaks import GraphBreak
 from dynexplore.engine.provenance.sources import LocalSource
-from dynexplore.engine.specialization.loop_carried import note_data_dependent_size
+from dynexplore.engine.specialization.loop_carried import note_dynamic_output_shape
 from dynexplore.engine.translate.broken_unit import BrokenUnit
 from dynexplore.engine.translate.codegen import CodeGenerator
 from dynexplore.engine.translate.contract.request import SkipFrame, Translation
@@ -190,7 +190,7 @@ class BreakWriter:
             self.unit.write(writer, jumped if jump is not None else None)
         if not self.unit.ends_here:
             if self.graph_break.kind.id == SIZE_OF_DATA and len(self.graph_break.user_stack) == 1:
-                note_data_dependent_size(self.parsed, self.parsed.next_unit(self.broken))
+                note_dynamic_output_shape(self.parsed, self.parsed.next_unit(self.broken))
             self.resumes.resume(self.parsed.next_unit(self.broken), slots[:untouched], after[untouched:])
         if jump is not None:
             writer.mark(jumped)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from dynexplore.engine.bytecode import Label
 from dynexplore.engine.graph_breaks import GraphBreak
-from dynexplore.engine.specialization.loop_carried import note_data_dependent_size
+from dynexplore.engine.specialization.loop_carried import note_dynamic_output_shape
 from dynexplore.engine.translate.break_code import SIZE_OF_DATA, BreakWriter, may_hold_tensor
 from dynexplore.engine.translate.broken_unit import BrokenUnit
 from dynexplore.engine.translate.carriers import Carrier, CarrierWriter, Outcome
@@ -186,7 +186,7 @@ class NestedBreakWriter(BreakWriter):
                 outcomes.append(Outcome(level, callee.broken.handler.target, (True,), caught=True))
         is_here = len(self.graph_break.user_stack) == len(self.ctx.frames.chain)
         if self.graph_break.kind.id == SIZE_OF_DATA and is_here and not unit.ends_here:
-            note_data_dependent_size(self.leaf.parsed, self.leaf.parsed.next_unit(self.leaf.broken))
+            note_dynamic_output_shape(self.leaf.parsed, self.leaf.parsed.next_unit(self.leaf.broken))
         failed = Label("failed")
         handler = self.broken.handler
         with writer.covered_by(failed if handler is not None else None), writer.role("call carrier"):

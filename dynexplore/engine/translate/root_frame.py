@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from dynexplore.engine.bytecode import ParsedCode
 from dynexplore.engine.provenance.sources import CellSource, ClosureSource, LocalSource
 from dynexplore.engine.specialization.decide import Specializer
-from dynexplore.engine.specialization.loop_carried import has_data_dependent_size, loop_carried_locals, stored_around
+from dynexplore.engine.specialization.loop_carried import has_dynamic_output_shape, loop_carried_locals, stored_around
 from dynexplore.engine.translate.contract.request import TranslationRequest
 from dynexplore.engine.translate.nested_frames import allows_partial_graph, forwarding_method_of
 from dynexplore.engine.translate.nested_resume import function_parameter, parameter_at
@@ -137,7 +137,7 @@ class RootFrame:
         frame.pc = frame.parsed.step_of(resume.target)
 
     def _note_varying_locals(self, frame: SymbolicFrame, resume: ResumeCode, callee: str) -> None:
-        """Note which locals and stack values are other numbers, other objects, or data-dependent sizes in the next iteration."""
+        """Note which locals and stack values are other numbers, objects or output shapes in the next iteration."""
         specializer = self._specializer
         loop_carried = loop_carried_locals(frame.parsed)
         for name, value in frame.locals.items():
@@ -146,8 +146,8 @@ class RootFrame:
         for value in frame.stack:
             if value.source is not None:
                 specializer.note_change(value.source, "stack")
-        if has_data_dependent_size(frame.parsed, resume.target) and frame.stack and frame.stack[-1].source is not None:
-            specializer.note_data_dependent_size(frame.stack[-1].source)
+        if has_dynamic_output_shape(frame.parsed, resume.target) and frame.stack and frame.stack[-1].source is not None:
+            specializer.note_dynamic_output_shape(frame.stack[-1].source)
         in_loop = stored_around(frame.parsed, resume.target)
         on_stack = [name for name in resume.stack_parameters if name is not None]
         if specializer.has_unstable_variables:  # values live around one of several blocks may depend on it

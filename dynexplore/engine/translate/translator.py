@@ -146,7 +146,7 @@ class Translator:
         self.specializer = _specializer(
             request, self.emitter, is_resume=self.resume is not None, size_oblivious=size_oblivious
         )
-        depends_on_data = self.specializer.has_data_dependent_size
+        depends_on_data = self.specializer.has_dynamic_output_shape
         self.graph = GraphBuilder(
             functools.partial(make_shape_env, depends_on_data=depends_on_data, is_size_oblivious=size_oblivious)
         )
@@ -243,7 +243,7 @@ class Translator:
         """False if the attempt treated a size 0 or 1 as a general size, and that has turned out to matter."""
         serves = guards_admit_current_hints(self.graph)
         if not serves and self.emitter is not None:
-            self.emitter.attempt_abandoned("a data-dependent size is 0 or 1 in this call")
+            self.emitter.attempt_abandoned("a size of a dynamic output shape is 0 or 1 in this call")
         return serves
 
     def _refuse_where_forbidden(self, graph_break: GraphBreak) -> None:
