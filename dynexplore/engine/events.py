@@ -521,13 +521,13 @@ times: seconds of each phase; memory: what is alive at each node of forward and 
 
 
 TRACE_PARTS = (
-    "captured", "joint", "graph", "code", "provenance", "guards", "reasons", "failure", "metrics", "symbols", "bytecode", "passes",
-    "settings", "cache", "runtime", "runnable", "other",
+    "captured", "joint", "graph", "code", "provenance", "kernel lines", "guards", "reasons", "failure", "metrics", "symbols",
+    "bytecode", "passes", "settings", "cache", "runtime", "runnable", "other",
 )  # fmt: skip
 """Parts of the artifacts in torch.compile's own logs, the most informative first: captured: the graph as printed by Dynamo;
-provenance: the operators in each kernel; guards: the tree; reasons: of breaks and recompiles; failure: tracebacks; metrics: counts
-and times; symbols: dynamic sizes; bytecode; passes: graphs before and after Inductor's passes; settings, cache, runtime: torch's
-own; runnable: a program that runs the graph; other.
+provenance: the operators in each kernel; kernel lines: the lines of the program that each kernel computes; guards: the tree;
+reasons: of breaks and recompiles; failure: tracebacks; metrics: counts and times; symbols: dynamic sizes; bytecode; passes: graphs
+before and after Inductor's passes; settings, cache, runtime: torch's own; runnable: a program that runs the graph; other.
 """
 
 

@@ -58,6 +58,8 @@ def described(artefact: Artefact, compile_: Compile | None = None) -> tuple[str,
         return name, "metrics", "text"
     if name == "inductor_provenance_tracking_node_mappings":
         return _stage_of(artefact, compile_), "provenance", "text"
+    if name == "inductor_provenance_tracking_kernel_stack_traces":
+        return _stage_of(artefact, compile_), "kernel lines", "text"
     if kind in _KINDS:
         stage, part, language = _KINDS[kind]
         return stage or name, part, language

@@ -294,6 +294,8 @@ class _LogConverter:
         text = self._text(artefact)
         if part == "provenance":
             return provenance.as_text(text)
+        if part == "kernel lines":
+            return provenance.lines_as_text(text)
         return text if payload.size <= LONGEST else f"{text}\n... cut here: {place}"
 
     def _facts(self, compile_: Compile, frame: int) -> None:

@@ -1,9 +1,11 @@
-"""The provenance of kernels: which operators Inductor fused into each, and which captured operators these come from.
+"""The provenance of kernels: which operators Inductor fused into each, and which captured operators and lines these come from.
 
 The idea: with INDUCTOR_PROVENANCE=1 torch logs two tables: from each kernel to the operators of the last graph that it computes,
 and from those to the operators of the captured graph. Both are shown as one list, kernel by kernel, in the order of their launch.
+A third table has the stacks of these operators; of each the innermost line is shown.
 
 In: the text of `inductor_provenance_tracking_node_mappings`. Out: `as_text(text)`; `kernels_in(text)`: `KernelOrigin`s.
+In: the text of `inductor_provenance_tracking_kernel_stack_traces`. Out: `lines_as_text(text)`.
 
 PyTorch's counterpart: torch/_inductor/debug.py, `create_node_mapping_kernel_to_post_grad`; tlparse shows three texts side by side.
 """
@@ -40,9 +42,8 @@ def kernels_in(text: str) -> list[KernelOrigin]:
     of_kernels, captured = _table(tables.get("cppCodeToPost")), _table(tables.get("postToPre"))
     kernels = []
     for key, operators in of_kernels.items():
-        name, _, launch = key.partition(":")
         rows = tuple((operator, captured.get(operator, ())) for operator in operators)
-        kernels.append(KernelOrigin(name, int(launch) if re.fullmatch(r"\d{1,9}", launch) else 0, rows))
+        kernels.append(KernelOrigin(*_name_and_launch(key), rows))
     return sorted(kernels, key=lambda kernel: kernel.launch)
 
 
@@ -60,13 +61,54 @@ def as_text(text: str) -> str:
     return "\n".join(line for kernel in kernels for line in _lines(kernel))
 
 
+def lines_as_text(text: str) -> str:
+    """The kernels in the order of their launch, each with the lines of the program that it computes, in the order of the program;
+    the text itself if it is in another form.
+
+    >>> print(lines_as_text('{"k:2": [], "mm:1": []}'))
+    launch 1: mm
+      no line of the program
+    launch 2: k
+      no line of the program
+    """
+    stacks = _table(json_object(text))
+    if not stacks:
+        return NONE if re.fullmatch(r"\{\s*\}", text) else text
+    rows = []
+    for key in sorted(stacks, key=lambda key: _name_and_launch(key)[1]):
+        rows.append(_head(*_name_and_launch(key)))
+        lines = sorted({line for stack in stacks[key] for line in _INNERMOST.findall(stack)[-1:]}, key=_place)
+        rows += [f"  {_base_name(file)}:{line} in {function}  {code}" for file, line, function, code in lines]
+        rows += [] if lines else ["  no line of the program"]
+    return "\n".join(rows)
+
+
+_INNERMOST = re.compile(r'File "(.*?)", line (\d+), in (.*)\n +(.*)')
+
+
+def _base_name(file: str) -> str:
+    return re.split(r"[/\\]", file)[-1]
+
+
+def _place(line: tuple[str, str, str, str]) -> tuple[str, int]:
+    return line[0], int(line[1])
+
+
+def _name_and_launch(key: str) -> tuple[str, int]:
+    name, _, launch = key.partition(":")
+    return name, int(launch) if re.fullmatch(r"\d{1,9}", launch) else 0
+
+
+def _head(name: str, launch: int) -> str:
+    return f"launch {launch}: {name}" if launch else name
+
+
 def _lines(kernel: KernelOrigin) -> list[str]:
     width = max((len(operator) for operator, _ in kernel.operators), default=0)
-    head = f"launch {kernel.launch}: {kernel.kernel}" if kernel.launch else kernel.kernel
     rows = [
         f"  {operator:<{width}}  from {', '.join(captured) or 'no captured operator'}" for operator, captured in kernel.operators
     ]
-    return [head, *rows]
+    return [_head(kernel.kernel, kernel.launch), *rows]
 
 
 def _table(rows: Any) -> dict[str, tuple[str, ...]]:

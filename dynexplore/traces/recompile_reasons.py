@@ -142,7 +142,7 @@ def _words(check: str, scope: Scope) -> tuple[str, str, str, str]:
     """
     if match := _NONE.match(check):
         came = value_at(match[1], scope)
-        return plain_source(match[1]), "EQUALS", "None", ev.safe_repr(came, 80) if type(came) in PLAIN_TYPES else "another value"
+        return plain_source(match[1]), "EQUALS", "None", _in_place_of_none(came)
     if match := _EMPTY.match(check):
         return plain_source(match[1]), _kind_of_length(match[1], scope, "torch"), "empty", "not empty"
     if match := _FREED.match(check):
@@ -177,9 +177,32 @@ def _words(check: str, scope: Scope) -> tuple[str, str, str, str]:
         if came is UNKNOWN and _IS_RELATION.search(source):
             return _relation(check, scope)
         kind = _kind_of_length(match[1], scope, "EQUALS") if (match := _LENGTH.match(source)) else "EQUALS"
-        shown = ev.safe_repr(came, 80) if type(came) in PLAIN_TYPES else "another value"
-        return plain_source(source), kind, expected, shown
+        return plain_source(source), kind, expected, _shown(came)
     return _relation(check, scope)
+
+
+def _shown(value: object) -> str:
+    """A value whose repr runs no user code; "another value" for any other, and for one that is not known."""
+    kind = type(value)
+    is_plain = kind in PLAIN_TYPES or (kind.__module__ == "torch" and kind.__name__ in _PLAIN_OF_TORCH)
+    return ev.safe_repr(value, 80) if is_plain else _ANOTHER
+
+
+_ANOTHER = "another value"
+_PLAIN_OF_TORCH = ("device", "dtype", "layout", "memory_format")
+
+
+def _in_place_of_none(value: object) -> str:
+    """A value that is passed where None was expected: by its class, if it is not shown itself.
+
+    >>> _in_place_of_none(2), _in_place_of_none([1, 2]), _in_place_of_none(OrderedDict()), _in_place_of_none(UNKNOWN)
+    ('2', 'a list', 'an OrderedDict', 'another value')
+    """
+    shown = _shown(value)
+    if value is UNKNOWN or shown != _ANOTHER:
+        return shown
+    name = type(value).__name__
+    return "a tensor" if name == "Tensor" else f"{'an' if name[:1].lower() in 'aeio' else 'a'} {name}"
 
 
 def _kind_of_length(source: str, scope: Scope, otherwise: str) -> str:

@@ -31,7 +31,7 @@ _SHORT_REASONS: tuple[tuple[str, tuple[str, str, str]], ...] = (
         (
             "Failed to trace builtin operator",
             "Dynamo does not know how to trace the builtin `{}` with these arguments.",
-            "Avoid calling the builtin `{}` in the compiled function.",
+            "Move the call to `{}` out of the compiled function.",
         ),
     ),
     (
@@ -59,7 +59,7 @@ def parse_short_reason(line: str) -> tuple[str, str, str] | None:
     """Title, why and fix of a short reason.
 
     >>> parse_short_reason("builtin: print [<class 'torch._dynamo.variables.constant.ConstantVariable'>] False")[2]
-    'Avoid calling the builtin `print` in the compiled function.'
+    'Move the call to `print` out of the compiled function.'
     """
     for pattern, words in _SHORT_REASONS:
         if match := re.match(pattern, line.removeprefix("Unsupported: ")):

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -133,7 +134,7 @@ class Cause:
 _RAISED = re.compile(r"^\w+ <.*?>: (?:\w+\(\): )?(.+)")
 """The Python exception behind a graph break: `TypeError <built-in function f>: it must be bool`."""
 
-_SKIPPED = re.compile(r"^module: ([\w.]+), qualname: ([\w.<>]+), skip reason: ")
+_SKIPPED = re.compile(r"^module: ([\w.]+|<unknown module>), qualname: ([\w.<>]+), skip reason: ")
 """Matches the untraced function in the context, because the title does not name it."""
 
 _METHOD = re.compile(r"^call_method \w+\((?:<class ')?_?([\w.]+)(?:'>)?\) (\w+)")
@@ -164,7 +165,7 @@ def parsed(message: str, stack: tuple[ev.UserFrame, ...] = ()) -> Cause:
     title, _, rest = message.partition("\n")
     if title.startswith(_ATTEMPTING) and rest.strip():  # logs first name the opcode, which is visible in the code
         title, _, rest = rest.strip().partition("\n")
-    hints = [_of_program(_joined(hint)) for hint in re.findall(r"^  Hint: (.*?)(?=^  Hint:|^\s*$|\Z)", rest, re.M | re.S)]
+    hints = [_joined(hint) for hint in re.findall(r"^  Hint: (.*?)(?=^  Hint:|^\s*$|\Z)", rest, re.M | re.S)]
     link = _LINK.search(message)
     if not rest.strip() and (short_reason := parse_short_reason(title)) is not None:
         return Cause(message, *short_reason, context=title, user_stack=stack)
@@ -177,7 +178,8 @@ def parsed(message: str, stack: tuple[ev.UserFrame, ...] = ()) -> Cause:
         or _fix_of_operator(context)
         or _fix_of_torchs_own(title, context, stack)
         or _fix_of_title(title)
-        or " ".join(hint for hint in hints if _FUNDAMENTAL not in hint and "Dynamo bug" not in hint),
+        or _fix_of_random_branch(context, stack)
+        or _joined_once(_of_program(hint, context) for hint in hints if _FUNDAMENTAL not in hint and "Dynamo bug" not in hint),
         context=context,
         kind=link[1].upper() if link else "torch",
         fundamental=_FUNDAMENTAL in message,
@@ -195,8 +197,8 @@ def _description_of(context: str) -> str:
     >>> _description_of("TypeError <built-in f>: f(): no")
     'no'
     """
-    if skipped := _SKIPPED.search(context):
-        return f"torch.compile does not trace {'.'.join(skipped.groups()).removeprefix('builtins.')}"
+    if _SKIPPED.search(context):
+        return f"torch.compile does not trace {_called(context)}"
     if method := _METHOD.search(context):
         return f"Unsupported method call: {'.'.join(method.groups())}"
     raised = _RAISED.search(context)
@@ -263,25 +265,77 @@ def _combined(first: Cause, then: Cause, message: str) -> Cause:
     return dataclasses.replace(first, message=message, title=f"{first.title} ({then.title})", why=why)
 
 
-def _of_program(hint: str) -> str:
-    """The program-side fix, if a hint suggests reporting an issue to PyTorch: until it is fixed, the builtin stays untraced. The
-    types of a builtin's arguments are left out, because the break rarely depends on them.
+def _fix_of_random_branch(context: str, stack: tuple[ev.UserFrame, ...]) -> str:
+    """The fix for a branch on a number of the module `random`, which torch takes for a tensor; "" for others."""
+    draws = stack and re.search(r"\b(random|rng)\b", stack[-1].code) and "jump with UnspecializedPythonVariable" in context
+    return "Draw the number outside the compiled function, and pass the result of the comparison." if draws else ""
 
-    >>> _of_program("Avoid calling builtin `open` with argument types ['str'].")
-    'Avoid calling builtin `open` in the compiled function.'
+
+def _called(context: str) -> str:
+    """The function or method that is not traced, as the program names it; "" if the context names none.
+
+    >>> _called("module: random, qualname: Random.choice, skip reason: a"), _called("module: posix, qualname: stat, skip reason: a")
+    ('random.choice', 'os.stat')
+    >>> _called("call_method UserDefinedClassVariable(<class 'datetime.datetime'>) now [] {}")
+    'datetime.datetime.now'
     """
-    if builtin := _BUILTIN_WITH_TYPES.match(hint):
-        return _FIXES_OF_BUILTINS.get(builtin[1], f"Avoid calling builtin `{builtin[1]}` in the compiled function.")
-    return UNTRACED if hint.startswith("If it is a Python builtin, please file an issue") else hint
+    if method := _METHOD.search(context):
+        return ".".join(method.groups())
+    if (skipped := _SKIPPED.search(context)) is None:
+        return ""
+    module, name = skipped.groups()
+    if name.startswith("Random."):  # the functions of `random` are methods of one generator
+        return name.lower()
+    return name if module in ("builtins", "<unknown module>") else f"{_PUBLIC.get(module, module)}.{name}"
 
 
-_BUILTIN_WITH_TYPES = re.compile(r"Avoid calling builtin `(\w+)` with argument types \[.*\]")
-_FIXES_OF_BUILTINS = {"print": "Move the print outside the compiled function, or remove it."}
+_PUBLIC = {"posix": "os", "nt": "os", "_warnings": "warnings", "_io": "io"}
+"""Modules written in C -> the module that programs import."""
+
+
+def _of_program(hint: str, context: str) -> str:
+    """A hint with what a program can change: torch asks to avoid the call, names a class method by `type`, or suggests reporting
+    an issue, until which the builtin stays untraced.
+
+    >>> _of_program("Avoid calling builtin `open` with argument types ['str'].", "")
+    'Move the call to `open` out of the compiled function.'
+    >>> _of_program("Avoid calling the function `Random.choice`.", "module: random, qualname: Random.choice, skip reason: a file")
+    'Move the call to `random.choice` out of the compiled function, and pass what it draws.'
+    """
+    avoided, builtin = _AVOIDED.match(hint), hint.startswith("If it is a Python builtin, please file an issue")
+    called = _called(context) or (avoided[1] if avoided else "")
+    if hint.startswith("If you are attempting to call a logging function") or (avoided and called in FIXES_OF_LOGGING):
+        return FIXES_OF_LOGGING.get(called, "")
+    if not avoided and not builtin:
+        return "" if _NO_FIX.match(hint) else hint
+    if called.lower().startswith("random.") and not called.endswith((".seed", ".shuffle")):
+        return f"{_moved(called)}, and pass what it draws."
+    if builtin:
+        return f"{_moved(called)}, or wrap what it does with `torch.library.custom_op`." if called else UNTRACED
+    return f"{_moved(called)}."
+
+
+def _moved(called: str) -> str:
+    return f"Move the call to `{called}` out of the compiled function"
+
+
+_NO_FIX = re.compile("Consider using an equivalent alternative function/method|Please (?:report|file) an issue to PyTorch")
+_AVOIDED = re.compile(r"Avoid calling (?:the function |builtin )?`([\w.<>]+)`")
+FIXES_OF_LOGGING = {
+    "print": "Move the print outside the compiled function, or remove it.",
+    "warnings.warn": "Move the call to `warnings.warn` out of the compiled function, or add `warnings.warn` to "
+    "`torch._dynamo.config.reorderable_logging_functions`: it then runs after the graph.",
+}
+"""The fixes for functions that only report something."""
 
 
 def _part(pattern: str, text: str) -> str:
     match = re.search(pattern, text, re.M | re.S)
     return match[1] if match else ""
+
+
+def _joined_once(texts: Iterable[str]) -> str:
+    return " ".join(filter(None, dict.fromkeys(texts)))
 
 
 def _joined(text: str) -> str:

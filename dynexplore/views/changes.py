@@ -614,7 +614,7 @@ def _keys_of_dispatch(expected: str, actual: str) -> str:
     >>> _keys_of_dispatch("DispatchKeySet(CPU, ADInplaceOrView, AutogradCPU)", "DispatchKeySet(CPU)")
     'changed from a normal tensor to an inference tensor'
     >>> _keys_of_dispatch("DispatchKeySet(CPU, AutogradCPU)", "DispatchKeySet(CUDA, AutogradCUDA)")
-    'changed from device cpu to cuda'
+    'moved from cpu to cuda'
     """
     before, now = (re.findall(r"\w+", text.partition("(")[2]) for text in (expected, actual))
     removed, added = ([key for key in these if key not in those] for these, those in ((before, now), (now, before)))
@@ -622,7 +622,7 @@ def _keys_of_dispatch(expected: str, actual: str) -> str:
         normal, inference = "a normal tensor", "an inference tensor"
         return from_to(normal, inference) if removed else from_to(inference, normal)
     if all(len(keys) == 2 and keys[1] == f"Autograd{keys[0]}" for keys in (removed, added)):
-        return from_to(f"device {removed[0].lower()}", added[0].lower())
+        return f"moved from {removed[0].lower()} to {added[0].lower()}"
     parts = [f"{word} {', '.join(keys)}" for word, keys in (("lost", removed), ("gained", added)) if keys]
     return f"has different dispatch keys: {' and '.join(parts)}"
 

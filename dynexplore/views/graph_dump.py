@@ -60,9 +60,9 @@ def dump(recording: Recording, folder: Path) -> list[Path]:
 
 
 def _kernels_of(recording: Recording, graph: GraphView) -> str:
-    """Which operators each kernel of a graph computes, stage by stage; "" if the recording does not contain it."""
-    texts = [event for event in recording.of_frame(graph.frame, ev.ArtifactEmitted) if event.part == "provenance"]
-    return "\n\n".join(f"{event.stage}\n{event.text}" for event in texts if event.graph == graph.name)
+    """Which operators and lines each kernel of a graph computes, stage by stage; "" if the recording does not contain it."""
+    texts = [event for event in recording.of_frame(graph.frame, ev.ArtifactEmitted) if event.part in text.TITLES]
+    return "\n\n".join(f"{text.artifact_title(event)}\n{event.text}" for event in texts if event.graph == graph.name)
 
 
 def _as_file_name(function: str) -> str:

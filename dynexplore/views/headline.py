@@ -547,7 +547,7 @@ def remedy_of(broke: ev.GraphBroke) -> str:
     """Return the advice, else the explanation; as many sentences as fit."""
     advice = _FIX_OF_LOOP if _is_loop(broke) else broke.fix or broke.why
     advice = advice.removesuffix(" Please report an issue to PyTorch.")
-    if library_line(broke) is not None and advice.startswith("Avoid calling"):  # the program does not call that itself
+    if library_line(broke) is not None and advice.startswith(_ABOUT_A_CALL):  # the program does not call that itself
         advice = "Move the call out of the compiled function."
     if len(advice) <= LONGEST:
         return advice
@@ -555,6 +555,7 @@ def remedy_of(broke: ev.GraphBroke) -> str:
     return sentences[0]
 
 
+_ABOUT_A_CALL = ("Avoid calling", "Move the call to")
 _FIX_OF_LOOP = "Run a fixed number of rounds with torch.where, or move the loop out of the compiled function."
 
 

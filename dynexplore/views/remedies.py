@@ -122,6 +122,11 @@ def _is_dtype(reason: Reason) -> bool:
     return reason.kind in ("TENSOR_MATCH", "torch tensor") and _DTYPE.fullmatch(reason.change.happened) is not None
 
 
+def _is_of_torch(reason: Reason) -> bool:
+    """Whether a `torch.device`, dtype or layout has another value."""
+    return all(re.fullmatch(r"device\(.*\)|torch\.\w+", text) for text in (reason.expected, reason.actual))
+
+
 def _is_tensor(reason: Reason) -> bool:
     return reason.kind in ("TENSOR_MATCH", "torch tensor")
 
@@ -186,6 +191,14 @@ def _is_class(reason: Reason) -> bool:
     return reason.kind in ("TYPE_MATCH", "NN_MODULE") and classes is not None and _PLAIN_TYPES.isdisjoint(classes.groups())
 
 
+def _is_class_of_tensor(reason: Reason) -> bool:
+    """Whether a tensor is passed as a subclass, too."""
+    classes = _CLASSES.fullmatch(reason.change.happened)
+    plain = _PLAIN_TYPES - {"Tensor", "Parameter"}
+    is_one = classes is not None and not {"Tensor", "Parameter"}.isdisjoint(classes.groups())
+    return reason.kind == "TYPE_MATCH" and classes is not None and is_one and plain.isdisjoint(classes.groups())
+
+
 _CLASSES = re.compile(r"changed from (?:an? )?(\S+?)(?: object)? to (?:an? )?(\S+?)(?: object)?")
 _PLAIN_TYPES = frozenset(
     {"int", "float", "bool", "complex", "str", "None", "NoneType", "Tensor", "Parameter", "list", "tuple", "dict", "set"}
@@ -221,8 +234,11 @@ def _dynamic_sources(reason: Reason) -> str:
 
 def _mark_dynamic(reason: Reason) -> str:
     axis = re.search(r"in dimension (\d+)", reason.change.happened)
-    package = "dynexplore" if reason.engine == DYNEXPLORE else "torch._dynamo"
-    return f"{package}.mark_dynamic({reason.source}, {axis[1] if axis else 0})"
+    return f"{_package(reason)}.mark_dynamic({reason.source}, {axis[1] if axis else 0})"
+
+
+def _package(reason: Reason) -> str:
+    return "dynexplore" if reason.engine == DYNEXPLORE else "torch._dynamo"
 
 
 _VARIES = "one version for all sizes, with kernels that are not tuned for any of them; sizes 0 and 1 still get their own"
@@ -324,6 +340,9 @@ ROWS: tuple[Row, ...] = (
     Row("instance", lambda r: "another object" in r.facts,
         f"{NO_ACTION} for a few objects: each `KIND` gets its own compiled version. For many, reuse one of them.",
         "Reuse one `KIND` in every call: each new one gets its own compiled version.", costs="one version of each"),
+    Row("tensor-class", _is_class_of_tensor,
+        f"{NO_ACTION} for a few classes of `SOURCE`: {_EACH}. Otherwise convert it before the call: `.as_subclass(torch.Tensor)`.",
+        "Convert `SOURCE` to one class before the call, as with `.as_subclass(torch.Tensor)`.", costs="one version of each"),
     Row("class", _is_class, f"{NO_ACTION} for a few classes of `SOURCE`: {_EACH}.",
         "Compile a separate function for each class of `SOURCE`.", costs="one version of each"),
     # tensors
@@ -340,6 +359,10 @@ ROWS: tuple[Row, ...] = (
     Row("size-before-break", lambda r: _is_tensor(r) and "before a break" in r.facts, BREAK_FIRST, BREAK_FIRST_OF_MANY),
     Row("dtype", _is_dtype, f"{NO_ACTION} if you use both: {_EACH}. Otherwise convert `SOURCE` to one dtype before the call.",
         "Convert `SOURCE` to one dtype before the call.", costs="a copy in each call with the other dtype"),
+    Row("device", lambda r: _is_tensor(r) and r.change.happened.startswith("moved from "),
+        f"{NO_ACTION} if you use both devices: {_EACH}. Otherwise move `SOURCE` to one device before the call.",
+        f"{NO_ACTION} if you use all of these devices: {_EACH}. Otherwise move `SOURCE` to one device before the call.",
+        costs=_TWO),
     Row("parameter-size", lambda r: _is_size(r) and "parameter" in r.facts,
         "Set `torch._dynamo.config.force_parameter_static_shapes = False`: otherwise sizes of parameters are static.",
         "", _OF_PARAMETER),
@@ -358,9 +381,9 @@ ROWS: tuple[Row, ...] = (
         f"{NO_ACTION}: the new version accepts any value of `SOURCE`.", SAME_OR_TENSOR, _OF_FLOAT),
     Row("str", _is_text, f"{NO_ACTION} if you use both values of `SOURCE`: {_EACH}. Otherwise pass the same value every time.",
         SAME_TEXT, costs="a function for each value"),
-    Row("identity", lambda r: r.kind == "ID_MATCH" and r.expected != r.actual,
+    Row("identity", lambda r: (r.kind == "ID_MATCH" and r.expected != r.actual) or _is_of_torch(r),
         f"{NO_ACTION} if you use both values of `SOURCE`: {_EACH}. Otherwise pass the same value every time.",
-        "Pass the same `SOURCE` every time: each object gets its own compiled version.", costs=_TWO),
+        "Pass the same `SOURCE` every time: each value gets its own compiled version.", costs=_TWO),
     Row("module-int", lambda r: _is_number(r, int) and _is_attribute(r) and r.engine != DYNEXPLORE, MODULE_INT, "", _OF_INT),
     Row("int-attribute", lambda r: _is_number(r, int) and _is_attribute(r),
         "Store `SOURCE` as a tensor wherever the program sets it, or keep it constant.", costs=_TO_A_TENSOR),
@@ -399,6 +422,9 @@ def advice_on_all(reasons: Sequence[Reason], room: int, of_one: Callable[[Reason
         subjects.setdefault(of_one(reason), reason.change.name)
     if len(subjects) <= 1:
         return next(iter(subjects), UNKNOWN)
+    if all(row_of(reason).id == "one-size" and _is_argument(reason) for reason in reasons):
+        marked = _mark_all(list(dict.fromkeys(subjects.values())), _package(reasons[0]))
+        return marked if len(marked) <= room else _keep_all(list(dict.fromkeys(subjects.values())))
     if len(set(subjects.values())) == 1:
         texts = list(subjects)
     else:
@@ -407,7 +433,7 @@ def advice_on_all(reasons: Sequence[Reason], room: int, of_one: Callable[[Reason
     changes = [text for text in texts if not text.startswith(NO_ACTION)]
     if not changes:  # that no action is needed is said once
         expected = _without_repetition(expected)
-    short = [re.split(r"(?<=\.) (?=[A-Z])", text)[0] for text in expected + changes]
+    short = list(dict.fromkeys(re.split(r"(?<=\.) (?=[A-Z])", text)[0] for text in expected + changes))
     last = [EACH_COMBINATION] if expected else [_keep_all(list(dict.fromkeys(subjects.values())))]
     attempts = (expected + changes, short, short[: len(expected)] if changes and expected else last, last)
     return next((words for words in map(" ".join, attempts) if len(words) <= room), last[0])
@@ -431,8 +457,23 @@ def _keep_all(names: Sequence[str]) -> str:
     >>> _keep_all(["`a`", "`b`", "`c`", "`d`", "`e`"])
     'Keep `a`, `b` and 3 more values the same in every call: changing any one of them triggers a recompile.'
     """
+    return f"Keep {_listed(names)} the same in every call: changing any one of them triggers a recompile."
+
+
+def _mark_all(names: Sequence[str], package: str) -> str:
+    """The advice about tensors whose sizes change together: to mark one of them does not help.
+
+    >>> _mark_all(["`p`", "`g`"], "dynexplore")
+    'Mark the sizes of `p` and `g` as dynamic with `dynexplore.mark_dynamic` before the first call, or compile with dynamic=True.'
+    """
+    tensors = _listed(names)
+    mark = f"`{package}.mark_dynamic`"
+    return f"Mark the sizes of {tensors} as dynamic with {mark} before the first call, or compile with dynamic=True."
+
+
+def _listed(names: Sequence[str]) -> str:
     shown = [*names[:2], plural(len(names) - 2, "more value")] if len(names) > _MOST_NAMES else list(names)
-    return f"Keep {', '.join(shown[:-1])} and {shown[-1]} the same in every call: changing any one of them triggers a recompile."
+    return f"{', '.join(shown[:-1])} and {shown[-1]}"
 
 
 _MOST_NAMES = 3

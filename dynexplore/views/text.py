@@ -168,12 +168,18 @@ _NAMED_BY_STAGE = ("passes", "settings", "cache", "runtime", "runnable", "other"
 """Stages of torch.compile's own logs that are used as titles."""
 
 
+TITLES = {"provenance": "operators in kernels", "kernel lines": "lines in kernels"}
+"""Parts whose button in the explorer has other words than the part."""
+
+
 def artifact_title(artifact: ev.ArtifactEmitted) -> str:
     """The title of an artifact: `joint graph`, `forward ir`, `backward code`."""
     if artifact.part == "joint":
         return "joint graph"
     if artifact.part in _NAMED_BY_STAGE:
         return artifact.stage
+    if artifact.part in TITLES:
+        return f"{TITLES[artifact.part]} ({artifact.stage})"
     return f"{artifact.stage} {'graph' if artifact.part == 'captured' else artifact.part}".strip()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dynexplore.traces.log_to_recording import break_of
+from dynexplore.traces.torch_words import FIXES_OF_LOGGING
 
 pytestmark = pytest.mark.plain("reads a text of torch's; no engine is asked")
 
@@ -32,5 +33,5 @@ Traceback (most recent call last):
 def test_the_cause_is_told_before_the_opcode_and_the_stack_is_the_users() -> None:
     """torch says first which opcode it was at, and prints its own stack below the user's."""
     cause = break_of(ENTRY, "step")
-    assert (cause.title, cause.fix) == ("Failed to trace builtin operator", "Avoid calling builtin `print`.")
+    assert (cause.title, cause.fix) == ("Failed to trace builtin operator", FIXES_OF_LOGGING["print"])
     assert [(frame.file, frame.line, frame.code) for frame in cause.user_stack] == [("model.py", 5, 'print("hello")')]

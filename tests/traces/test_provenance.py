@@ -12,7 +12,7 @@ from dynexplore.cli import main
 from dynexplore.engine import events as ev
 from dynexplore.recording.recording import Recording, redacted
 from dynexplore.traces.folder import open_traces
-from dynexplore.traces.provenance import NONE, as_text, kernels_in
+from dynexplore.traces.provenance import NONE, as_text, kernels_in, lines_as_text
 from dynexplore.views.explorer_data import explorer_data
 
 pytestmark = pytest.mark.plain("it reads logs of torch.compile")
@@ -29,6 +29,20 @@ launch 2: cpp_fused_mul_relu_0
   relu   from relu
   le     from no captured operator"""
 
+STACKS = json.dumps({
+    "cpp_fused_mul_relu_0:2": [
+        '  File "/jobs/model.py", line 14, in scaled\n    return y.relu()\n           ^^^^^^^^\n',
+        '  File "/jobs/model.py", line 3, in <module>\n    scaled(x)\n  File "/jobs/model.py", line 12, in scaled\n    y = x * 2\n',
+        '  File "/jobs/model.py", line 14, in scaled\n    return y.relu()\n',
+    ],
+    "extern_kernels.mm:1": [],
+})  # fmt: skip
+LINES = """launch 1: extern_kernels.mm
+  no line of the program
+launch 2: cpp_fused_mul_relu_0
+  model.py:12 in scaled  y = x * 2
+  model.py:14 in scaled  return y.relu()"""
+
 
 def job(folder: Path) -> Recording:
     """A log of a function that was trained: two tables, the second empty."""
@@ -37,6 +51,7 @@ def job(folder: Path) -> Recording:
     log += entry("dynamo_output_graph", {"sizes": {}}, GRAPH) + entry("aot_joint_graph", {}, GRAPH)
     name = {"name": "inductor_provenance_tracking_node_mappings", "encoding": "json"}
     log += entry("artifact", name, TABLES) + entry("compilation_metrics", {"co_name": "scaled", "guard_count": 1})
+    log += entry("artifact", {"name": "inductor_provenance_tracking_kernel_stack_traces", "encoding": "json"}, STACKS)
     log += entry("artifact", name, '{"version": 2.0}')
     folder.mkdir(exist_ok=True)
     (folder / "dedicated_log_torch_trace_a.log").write_text(log, encoding="utf-8")
@@ -54,6 +69,18 @@ def test_kernels_are_listed_in_the_order_of_their_launch() -> None:
 def test_another_form_is_shown_as_it_is(text: str) -> None:
     """A table of a later torch is not understood, and is still there to be read."""
     assert as_text(text) == text
+    assert lines_as_text(text) == text
+
+
+def test_kernels_have_their_lines(tmp_path: Path) -> None:
+    """Each line once, in the order of the program: the innermost of each stack. They are source text, so redaction removes them."""
+    recording = job(tmp_path / "trace")
+    [lines] = [event for event in recording.of(ev.ArtifactEmitted) if event.part == "kernel lines"]
+    assert (lines.stage, lines.text) == ("forward", LINES) and lines_as_text("{}") == NONE
+    shown = [text for frame in explorer_data(recording)["frames"] for graph in frame["graphs"] for text in graph["artifacts"]]
+    assert ("lines in kernels (forward)", LINES) in [(text["title"], text["text"]) for text in shown]
+    assert "operators in kernels (forward)" in [text["title"] for text in shown]
+    assert "model.py:12" not in redacted(recording).to_json()
 
 
 def test_each_stage_has_its_kernels(tmp_path: Path) -> None:
@@ -72,4 +99,5 @@ def test_a_dump_has_them_beside_the_graph(tmp_path: Path) -> None:
     assert main(["open", str(tmp_path / "trace"), "--dump", str(tmp_path / "graphs")]) == 0
     files = sorted(file.name for file in (tmp_path / "graphs").iterdir())
     assert files == ["001_scaled.kernels.txt", "001_scaled.txt", "index.txt"]
-    assert TEXT in (tmp_path / "graphs" / "001_scaled.kernels.txt").read_text(encoding="utf-8")
+    written = (tmp_path / "graphs" / "001_scaled.kernels.txt").read_text(encoding="utf-8")
+    assert TEXT in written and LINES in written

@@ -340,6 +340,11 @@ class Other(Net): pass
 def f(x, m): return m.forward(x) * 2
 calls = [(torch.ones(3, 2), m) for m in (Net(), Other()) * 2]
 """, ""),
+    "tensor-class": ("torch.compile", """
+class Sub(torch.Tensor): pass
+def f(x): return x * 2
+calls = [(x,) for x in (torch.ones(3).as_subclass(Sub), torch.ones(3)) * 2]
+""", ""),
     "instance": ("torch.compile", """
 def f(x, fn): return fn(x)
 calls = [(torch.ones(3), fn) for fn in (torch.sin, torch.cos)]
@@ -395,6 +400,10 @@ calls = [(torch.ones(2),), (torch.ones(2, 2),), (torch.ones(2, 2, 2),)]
 def f(x): return x * 2
 calls = [(torch.ones(2, 2, 2),)] * 3
 """),
+    "device": ("torch.compile", """
+def f(x): return x * 2
+calls = [(torch.ones(2, device=name),) for name in ("cpu", "meta", "cpu", "meta")]
+""", ""),
     "optional": ("dynexplore", """
 def f(x, mask=None): return x * 2 if mask is None else x * mask
 calls = [(torch.ones(2), None), (torch.ones(2), torch.ones(2)), (torch.ones(2), None)]

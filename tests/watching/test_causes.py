@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import datetime
+import os
+import random
 import time
 import warnings
 from collections.abc import Callable
@@ -30,10 +33,35 @@ def warns(x: torch.Tensor) -> torch.Tensor:
     return x * 2
 
 
+def draws(x: torch.Tensor) -> torch.Tensor:
+    y = x * 2
+    return y * random.choice([1, 2])
+
+
+def branches_on_a_number(x: torch.Tensor) -> torch.Tensor:
+    y = x * 2
+    return y * 2 if random.uniform(0, 1) < 0.5 else y
+
+
+def asks_the_clock(x: torch.Tensor) -> torch.Tensor:
+    y = x * 2
+    return y * datetime.datetime.now().year
+
+
+def opens(x: torch.Tensor) -> torch.Tensor:
+    y = x * 2
+    with open(os.devnull) as file:
+        return y + len(file.read())
+
+
 CAUSES = {
     attends: ("argument 'is_causal' must be bool, not SymBool.", "The argument depends on a size that varies. Write it"),
-    measured: ("torch.compile does not trace time.perf_counter.", "Move the call out of the compiled function"),
-    warns: ("torch.compile does not trace _warnings.warn.", "If you are attempting to call a logging function (e.g. `_warn"),
+    measured: ("torch.compile does not trace time.perf_counter.", "Move the call to `time.perf_counter` out of the compiled"),
+    warns: ("torch.compile does not trace warnings.warn.", "Move the call to `warnings.warn` out of the compiled function, or add"),
+    draws: ("torch.compile does not trace random.choice.", "Move the call to `random.choice` out of the compiled function, and"),
+    branches_on_a_number: ("Data-dependent branching.", "Draw the number outside the compiled function, and pass the result of"),
+    asks_the_clock: ("Unsupported method call: datetime.datetime.now.", "Move the call to `datetime.datetime.now` out of the"),
+    opens: ("Failed to trace builtin operator.", "Move the call to `open` out of the compiled function."),
 }
 
 

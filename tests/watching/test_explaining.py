@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import types
@@ -142,6 +143,18 @@ def run(*words: object) -> str:
 
 DYNEXPLORE = "script.py: 2 graphs, 1 graph break, 0 recompiles.\nThe graph breaks at script.py:8 in step: printing or logging."
 THEIRS = "torch.compile of script.py: 2 graphs, 1 graph break, 0 recompiles.\nThe graph breaks at script.py:8 in step, `print("
+
+
+@pytest.mark.parametrize("engine", ["dynexplore", "torch.compile"])
+def test_the_command_measures_guards(engine: str, script: Path, tmp_path: Path) -> None:
+    """`watch --guard-prices` prints and writes the price of each entry, of either engine; without the option, none."""
+    out = tmp_path / "priced.json"
+    printed = run("watch", "--engine", engine, "--guard-prices", "--summary-json", out, script)
+    priced = json.loads(out.read_text(encoding="utf-8"))["guards"]
+    assert "Measured guard cost: the most expensive checks" in printed
+    assert len(priced) == 2 and all(entry["us"] > 0 and entry["values"] for entry in priced), priced
+    assert all(bool(entry["filters"]) == (engine == "torch.compile") for entry in priced)
+    assert "Measured guard cost" not in run("watch", "--engine", engine, script)
 
 
 def test_what_a_script_gives_to_torch_compile_is_captured_instead(script: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from views.test_remedies import counts, ran
+from watching.later_questions import LATER_BREAKS, LATER_RECOMPILES
 from watching.more_questions import MORE
 from watching.questions import BREAKS, QUESTIONS, Question
 
@@ -27,10 +28,12 @@ SLICE = (
 )  # fmt: skip
 """The questions of every run: those whose answers were wrong when the sixty were first asked or later, and two others."""
 
+LATER = LATER_RECOMPILES | LATER_BREAKS
+
 
 def cost_of(recording: Recording, question: Question) -> Cost:
     """The cost that the question is about: of several, whose order is that of their seconds, the one with its cause."""
-    kind = "graph break" if question in BREAKS.values() else "recompile"
+    kind = "graph break" if question in [*BREAKS.values(), *LATER_BREAKS.values()] else "recompile"
     costs = [cost for cost in costs_of(recording) if cost.kind == kind]
     return next((cost for cost in costs if cause_is_right(cost, question)), costs[0])
 
@@ -100,6 +103,13 @@ def test_the_other_questions_are_answered(name: str) -> None:
     assert answered(QUESTIONS[name]) == {"cause": True, "line": True, "remedy": True}
 
 
+@pytest.mark.soak
+@pytest.mark.parametrize("name", LATER)
+def test_ten_later_questions_are_answered(name: str) -> None:
+    """Cause, line and remedy of questions that were asked after the tools had answered the sixty."""
+    assert answered(LATER[name]) == {"cause": True, "line": True, "remedy": True}
+
+
 def test_the_advice_on_another_comparison_helps() -> None:
     """`torch.allclose` returns a bool, too: the advice names what returns a tensor, and with it nothing breaks."""
     source = QUESTIONS["torch.equal"].source.replace("torch.equal", "torch.allclose")
@@ -111,7 +121,7 @@ def test_the_advice_on_another_comparison_helps() -> None:
 
 
 ANSWERS = {
-    "one cycle": ("`self.param_groups[0]['betas'][0]` was 0.95", "No action needed: the new version accepts any value"),
+    "one cycle": ("`self.param_groups[0]['betas'][0]` changed from 0.95 to 0.94", "No action needed: the new version accepts"),
     "two backends": ("the backend is a different one", "No action needed if you use both backends"),
     "device context": ("the stack of torch function modes changed", "No action needed if you call it inside and outside the mode"),
     "buffers of DDP": ("_broadcast_coalesced", "Compile the module before it is wrapped"),
@@ -178,7 +188,7 @@ import torch
 @torch.compile(backend="eager")
 def f(x): return x * 2
 f(torch.ones(3)); f(torch.ones(3, device="meta"))
-""", "`x` changed from device cpu to meta"),
+""", "`x` moved from cpu to meta"),
 }
 """Causes that torch states by its own names: a program, and words of the cause."""
 

@@ -20,6 +20,7 @@ const PARTS = new Map([
   ["kernels", ["kernels", "The generated C++ or Triton"]],
   ["code", ["output code", "The whole generated module: kernels, allocations and kernel launches"]],
   ["provenance", ["operators in kernels", "Which operators each kernel computes, and which operators of the captured graph they come from"]],
+  ["kernel lines", ["lines in kernels", "Which lines of your program each kernel computes"]],
   ["times", ["times", "Compile time of each phase, in seconds"]],
   ["captured", ["captured graph", "The graph as torch.compile's Dynamo printed it"]],
   ["guards", ["guards", "The tree of guards, as torch.compile printed it"]],
@@ -37,7 +38,7 @@ const PARTS = new Map([
 ]);
 
 /** What is on show when the page opens; all else is a click away. */
-const SHOWN = new Set(["graph", "fused ir", "kernels", "captured", "reasons", "failure", "metrics", "provenance"]);
+const SHOWN = new Set(["graph", "fused ir", "kernels", "captured", "reasons", "failure", "metrics", "provenance", "kernel lines"]);
 
 /** @param {import("../types.js").Data} data @returns {Set<string>} */
 function partsIn(data) {
