@@ -40,6 +40,7 @@ from dynexplore.views.names import frame_name, is_library, plain_name, short_fil
 from dynexplore.views.program_report import closest_candidate
 from dynexplore.views.raising_operators import raising_operators
 from dynexplore.views.ranked_costs import Cost, costs_of, remedies_data
+from dynexplore.views.remedies import NO_ACTION
 from dynexplore.views.story import opening, place_of
 from dynexplore.views.targets_table import Function, functions_of
 from dynexplore.views.timeline import State
@@ -75,7 +76,9 @@ def overview_data(recording: Recording, states: States) -> Plain:
 
 
 def _how(recording: Recording) -> str:
-    """The engine, the backends, and the number of calls."""
+    """The engine, the backends, and the number of calls; nothing for a program that never called torch.compile."""
+    if recording.engine == TORCH and _empty(recording):
+        return ""
     backends = dict.fromkeys(graph.compiled.backend for graph in recording.graphs if graph.compiled and graph.compiled.backend)
     number = len(recording.of(ev.CallBegan))
     parts = [recording.engine, f"backend {', '.join(backends)}" if backends else "", plural(number, "call") if number else ""]
@@ -207,6 +210,8 @@ def _cost_rows(recording: Recording, states: States) -> list[Plain]:
         kind = "recompile" if cost.kind == "recompile" else "break"
         remedy = _remedy(cost.advice) if splits else {"remedy": NOTHING_TO_FIX, "change": ""}
         seconds = cost.seconds if splits else 0.0
+        if kind == "recompile" and splits and _is_after_break(recording, cost):
+            remedy["remedy"] = _removed_with_break(remedy["remedy"])
         first = _first_of(recording, cost)
         function, where = _place(cost)
         function = _qualified(recording, function, cost.file, cost.line) if kind == "break" else function
@@ -216,7 +221,7 @@ def _cost_rows(recording: Recording, states: States) -> list[Plain]:
                 "function": function,
                 "where": where,
                 "cause": _cause(cost, first),
-                "code": cost.code,
+                "code": cost.code or _used(cost)[1],
                 "more": _more(recording, cost, splits=splits),
                 "times": cost.times,
                 "recompiles": cost.recompiles,
@@ -289,6 +294,15 @@ def _splits(recording: Recording, cost: Cost) -> bool:
     return any(is_behind(frame) for frame in with_graphs)
 
 
+_USED_AT = "used at"
+
+
+def _used(cost: Cost) -> tuple[str, str]:
+    """Where the program used the value whose change caused a recompile, and that line, if it is known."""
+    needed = next((reason.needed_at for reason in cost.reasons.values()), None)
+    return (f"{short_file(needed.file)}:{needed.line}", needed.code.strip()) if needed is not None else ("", "")
+
+
 def _removed(recording: Recording, cost: Cost) -> int:
     """For a graph break: the recompiles of its resume functions, which do not exist without the break."""
     if cost.kind == "recompile":
@@ -296,6 +310,23 @@ def _removed(recording: Recording, cost: Cost) -> int:
     entered = {event.frame: event for event in recording.frames}
     again = [entered[event.frame] for event in recording.of(ev.Recompiled) if event.frame in entered]
     return sum(event.code.resumes >= 0 and event.parent in cost.frames for event in again)
+
+
+def _is_after_break(recording: Recording, cost: Cost) -> bool:
+    """Whether all of these recompiles are of resume functions: what breaks the graph causes them."""
+    entered = [event for frame in cost.frames for event in recording.of_frame(frame, ev.FrameEntered)]
+    return bool(entered) and all(event.code.resumes >= 0 for event in entered)
+
+
+def _removed_with_break(remedy: str) -> str:
+    """The advice on recompiles that a graph break causes: they have no action of their own.
+
+    >>> _removed_with_break("No action needed: the new version accepts any value of `x`.")
+    'The new version accepts any value of `x`. Fixing the graph break removes it.'
+    """
+    advice = remedy.removeprefix(f"{NO_ACTION}: ")
+    end = "" if "graph break" in advice else " Fixing the graph break removes it."
+    return f"{advice[:1].upper()}{advice[1:]}{end}"
 
 
 def _more(recording: Recording, cost: Cost, *, splits: bool) -> str:
@@ -307,7 +338,11 @@ def _more(recording: Recording, cost: Cost, *, splits: bool) -> str:
     limits = recording.once("limits that were reached", lambda: _limits_reached(recording))
     codes = [recording.original_code(frame).id for frame in cost.frames if recording.of_frame(frame, ev.FrameEntered)]
     limit = next((limits[key] for key in (_place(cost)[0], *codes) if key in limits), 0)
-    return f"After {plural(limit, 'version')} (the limit), later calls ran as plain Python." if limit else ""
+    if not limit:
+        return ""
+    is_last = any(recording.of_frame(frame, ev.CacheLimitReached) for frame in cost.frames)  # whose call was not compiled
+    first, which = ("The last one was not compiled: after", "it and later calls") if is_last else ("After", "later calls")
+    return f"{first} {plural(limit, 'version')} (the limit), {which} ran as plain Python."
 
 
 def _removes(recompiles: int) -> str:
@@ -344,9 +379,9 @@ def _facts(recording: Recording, cost: Cost, event: ev.GraphBroke | ev.Recompile
             facts += [["expected", reason.expected, "code"], ["found", reason.actual, "code"]]
         elif number <= _MOST_FACTS:
             facts.append(["also", str(reason.change), ""])
-        if number == 0 and (needed := reason.needed_at) is not None:
-            facts.append(["used at", f"{short_file(needed.file)}:{needed.line}", ""])
-            facts.append([str(needed.line), needed.code.strip(), "line"])
+        if number == 0 and (used := _used(cost))[0]:
+            place, code = used
+            facts += [[_USED_AT, place, ""], [place.rpartition(":")[2], code, "line"]]
     line = call_of_frame(recording, event.frame) if event is not None else None
     if line is not None and line.line:
         facts.append(["called from", f"{line.function}, {short_file(line.file)}:{line.line}", ""])
@@ -444,7 +479,8 @@ def _verdict(recording: Recording, rows: Sequence[Plain], functions: Sequence[Fu
     for spent, number, cost in _losses(to_fix or rows):
         whole, of = of, ""
         sentences.append(f"{number} {cost} {seconds_text(spent)}{whole}." if spent else f"{number} cost no compile time.")
-    quiet = [row for row in rows if row["isExpected"] and row["kind"] != "plain"] if to_fix else []
+    quiet = [row for row in rows if row["isExpected"] and row["remedy"].startswith((NO_ACTION, NOTHING_TO_FIX))] if to_fix else []
+    quiet = [row for row in quiet if row["kind"] != "plain"]
     if quiet:
         is_one = sum(row["times"] for row in quiet) == 1
         sentences.append(f"{' and '.join(number for _, number, _ in _losses(quiet))} {'needs' if is_one else 'need'} no action.")
@@ -497,7 +533,8 @@ def _first(row: Plain) -> str:
     where = f" at {row['where']}" if row["where"] else ""
     spent = f" for {seconds_text(row['seconds'])}" if row["seconds"] else ""
     if row["kind"] == "recompile":
-        return _one_line(f"Fix first: {row['cause']}, so {row['function']} recompiled{spent}.")
+        used = "".join(f" (used at {text})" for name, text, _ in row["facts"] if name == _USED_AT)
+        return _one_line(f"Fix first: {row['cause']}{used}, so {row['function']} recompiled{spent}.")
     if row["kind"] == "break":
         cost = f", {seconds_text(row['seconds'])}" if row["seconds"] else ""
         code = row["code"].strip()

@@ -190,7 +190,7 @@ def test_the_axis_of_the_timeline_is_in_one_unit(opened: Opened) -> None:
         solid = " return [left, right].includes('solid') && (!e.matches('.dynx-last-tick') || width === '1px'); }"
         assert ticks.last.evaluate(edges + solid)
     if page.locator(".dynx-cost").count() > 1:
-        expect(page.locator(".dynx-cost-group")).to_have_text("No action needed")
+        expect(page.locator(".dynx-cost-group")).to_have_text("No separate action needed")
         assert page.locator(".dynx-cost-group + .dynx-cost").count() == 1
 
 

@@ -402,7 +402,7 @@ def test_equal_layers_are_one_and_views_a_pill(opened: Opened, graphviz: bool) -
     figure = page.locator(".dynx-figure")
     expect(figure.locator(".dynx-repeated text")).to_have_text("× 12   layers[0] to layers[11]")
     assert figure.locator(".dynx-first-line").all_text_contents() == ["x", "linear", "2 views", "relu", "add", "sum", "output"]
-    expect(page.locator(".dynx-diagram .dynx-bar [role=status]")).to_have_text("61 operators in 5 boxes")
+    expect(page.locator(".dynx-diagram .dynx-bar [role=status]")).to_have_text("61 operators, folded to 5")
     assert page.evaluate(BEHIND) == []
     page.evaluate("dynexplore.choose(dynexplore.frame.graphs[0].nodes.find(({ name }) => name === 'relu_7').key)")
     assert figure.locator(".dynx-chosen .dynx-first-line").all_text_contents() == ["relu"]
@@ -518,13 +518,41 @@ def many_windows(signal: torch.Tensor) -> torch.Tensor:
     return torch.stack(windows).mean(0)
 
 
-def test_a_wide_graph_is_fitted_where_there_is_room_below(opened: Opened) -> None:
-    """It is not cut at the right; where no layers are equal it says so."""
+def test_equal_branches_are_one(opened: Opened) -> None:
+    """Chains of equal operators that read the same are one that says how many there are; any of its operators lights its box."""
     page = opened(dynexplore.explain(many_windows, torch.ones(1024)).recording, view="")
+    figure = page.locator(".dynx-figure")
+    expect(page.locator(".dynx-diagram .dynx-bar [role=status]")).to_have_text("47 operators, folded to 5")
+    expected = ["signal", "getitem × 15", "abs × 15", "log1p × 15", "stack", "mean", "output"]
+    assert figure.locator(".dynx-first-line").all_text_contents() == expected
+    assert page.evaluate(BEHIND) == []
+    page.evaluate("dynexplore.choose(dynexplore.frame.graphs[0].nodes.filter(({ target }) => target.endsWith('log1p'))[7].key)")
+    expect(figure.locator(".dynx-chosen .dynx-first-line")).to_have_text("log1p × 15")
+
+
+def projections(x: torch.Tensor) -> torch.Tensor:
+    query, key, value = (x.exp().view(2, 2) for _ in range(3))
+    return torch.nn.functional.scaled_dot_product_attention(query, key, value)
+
+
+def test_query_key_and_value_stay_three(opened: Opened) -> None:
+    """A few equal branches are drawn one by one, as the program names them."""
+    page = opened(dynexplore.explain(projections, torch.ones(4)).recording, view="")
+    assert page.locator(".dynx-figure .dynx-first-line").all_text_contents().count("exp") == 3
+
+
+def unequal_windows(signal: torch.Tensor) -> torch.Tensor:
+    return torch.stack([signal[at : at + 64 + at].sum() for at in range(30)])
+
+
+def test_a_wide_graph_has_letters_that_can_be_read(opened: Opened) -> None:
+    """Where no branches are equal, it says so, and scrolls rather than shrinks."""
+    page = opened(dynexplore.explain(unequal_windows, torch.ones(1024)).recording, view="")
     resize(page, 1440, 900)
-    expect(page.locator(".dynx-diagram .dynx-bar [role=status]")).to_have_text("47 operators, nothing to fold")
-    drawn = page.locator(".dynx-figure svg").evaluate("svg => svg.getBoundingClientRect().width")
-    assert drawn <= page.locator(".dynx-diagram .dynx-body").evaluate("body => body.clientWidth")
+    expect(page.locator(".dynx-diagram .dynx-bar [role=status]")).to_have_text("61 operators, nothing to fold")
+    height = "text => text.getBBox().height * text.getScreenCTM().d"
+    assert page.locator(".dynx-figure .dynx-first-line").first.evaluate(height) > 9
+    assert page.locator(".dynx-diagram .dynx-body").evaluate("body => body.scrollWidth > body.clientWidth")
 
 
 def silent(x: torch.Tensor) -> torch.Tensor:

@@ -199,6 +199,29 @@ def test_no_value_is_cut_so_that_another_one_reads_there(opened: Opened, width: 
     assert "all 1" in page.locator(".dynx-box", has=page.get_by_text("nothing", exact=True)).last.inner_text()
 
 
+class Chooses(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.body = torch.nn.Linear(6, 32)
+
+    def forward(self, state: torch.Tensor) -> torch.Tensor:
+        hidden = torch.tanh(self.body(state))
+        if hidden.norm() > 2.5:
+            return hidden * 2
+        return hidden + 1
+
+
+def test_a_value_goes_on_below_where_there_is_room(opened: Opened) -> None:
+    """Boxes that do not fit below each other put name, type and value on shared lines first: each value is whole."""
+    page = opened(explained(Chooses(), torch.linspace(-1.12345, 1.12345, 6).reshape(1, 6)), reduced_motion="reduce")
+    resize(page, 1440, 860)
+    page.evaluate("dynexplore.go(dynexplore.frame.states.findIndex(({ kind }) => kind === 'GraphBroke'))")
+    assert page.locator(".dynx-dense").count() == 0
+    state = page.locator(".dynx-tight .dynx-box", has=page.get_by_text("state", exact=True)).last
+    assert state.locator(".dynx-really").inner_text().count(",") == 5
+    assert state.evaluate("box => box.scrollHeight <= box.clientHeight + 1 && box.scrollWidth <= box.clientWidth + 1")
+
+
 @pytest.mark.parametrize("text", ["float32[1024, 1024, 1024, 1024]", "[1.25, 3.25, 17.125, 33.3333, 12]"])
 def test_a_long_text_of_a_box_goes_on_below(opened: Opened, text: str) -> None:
     """It is whole, and within its box; a text of hundreds of letters ends behind a number."""
@@ -470,6 +493,26 @@ def test_a_failing_backend_opens_the_story_with_its_error(opened: Opened) -> Non
             "e => getComputedStyle(e).color"
         )
     expect(page.locator(".dynx-diagram [role=status]")).to_contain_text("The backend failed: 3 operators")
+
+
+def stops_at_sort(graph: torch.fx.GraphModule, inputs: Any) -> Any:
+    for node in graph.graph.nodes:
+        if node.target is torch.sort:
+            raise NotImplementedError("no kernel for sort")
+    return graph.forward
+
+
+def ordered(x: torch.Tensor) -> torch.Tensor:
+    return torch.sort(x * 2, descending=True).indices
+
+
+def test_the_failing_operator_is_the_one_that_is_marked(opened: Opened) -> None:
+    """Also where its step added another operator behind it, such as the one that takes an item of its result."""
+    with dynexplore.explain(ordered, backend=stops_at_sort) as fn, pytest.raises(BackendCompilerError):
+        fn(X)
+    page = opened(fn.explanation.recording, view="")
+    newest = page.locator(".dynx-growing .dynx-newest .dynx-first-line")
+    assert newest.all_text_contents() == ["✕ sort"]
 
 
 def looks_up(table: torch.Tensor, index: torch.Tensor) -> torch.Tensor:

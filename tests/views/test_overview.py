@@ -16,6 +16,7 @@ from dynexplore.session.program_capture import ProgramCapture
 from dynexplore.session.targets import Targets
 from dynexplore.views.cache_timeline import calls, timeline_data
 from dynexplore.views.overview import NOTHING_TO_FIX, overview_data, seconds_text
+from dynexplore.views.remedies import NO_ACTION
 from dynexplore.views.targets_table import functions_of
 from dynexplore.views.timeline import Timeline
 from sample_recordings import toy
@@ -108,13 +109,34 @@ def prints_in_a_loop(x: torch.Tensor) -> torch.Tensor:
 
 
 def test_the_verdict_leads_with_what_needs_an_action() -> None:
-    """A recompile that needs no action is not the first thing that is told; that fixing the break removes it, too, is."""
+    """A recompile that the break causes is not told as one that needs no action: fixing the break removes it, too."""
     data = overview(captured(lambda: [prints_in_a_loop(torch.ones(2)) for _ in range(2)]))
     broke, again = data["rows"]
     assert (broke["kind"], broke["removes"], again["kind"], again["isExpected"]) == ("break", 1, "recompile", 1)
     first, second = data["verdict"]
-    assert first.startswith(f"{broke['times']} graph breaks on 1 line cost ") and first.endswith(". 1 recompile needs no action.")
+    assert first.startswith(f"{broke['times']} graph breaks on 1 line cost ") and first.endswith(" compile time.")
     assert second.startswith("Fix first: `print(") and second.endswith("A fix also removes 1 recompile.")
+    assert again["remedy"].endswith("Fixing the graph break in the loop removes it.") and NO_ACTION not in again["remedy"]
+
+
+def test_a_recompile_names_the_line_that_used_the_value() -> None:
+    """It is not where the function begins: the row shows the line, the details its number."""
+    data = overview(captured(lambda: [grows(torch.ones(size)) for size in (2, 3)]))
+    row = next(row for row in data["rows"] if row["kind"] == "recompile")
+    line = str(grows.__code__.co_firstlineno + 1)
+    assert row["code"] == "return x.sum() + x.shape[0]"
+    assert ["used at", f"test_overview.py:{line}", ""] in row["facts"] and [line, row["code"], "line"] in row["facts"]
+
+
+def at_limit(x: torch.Tensor, name: str) -> torch.Tensor:
+    return x * len(name) + 1
+
+
+def test_what_to_fix_first_names_that_line() -> None:
+    """A function that recompiles for each text, up to the limit: the verdict has the place that used the text."""
+    with dynexplore.config.patch(log_level="ERROR"):
+        data = overview(captured(lambda: [at_limit(torch.ones(2), "a" * number) for number in range(1, 12)]))
+    assert f" (used at test_overview.py:{at_limit.__code__.co_firstlineno + 1}), so at_limit recompiled" in data["verdict"][1]
 
 
 def test_the_seconds_of_a_row_are_those_of_the_frames_in_the_timeline() -> None:
@@ -138,6 +160,18 @@ def test_a_limit_is_the_first_news_and_no_cause_of_its_own() -> None:
     (row,) = data["rows"]
     assert row["kind"] == "recompile" and "After 3 versions (the limit)" in row["more"]
     assert data["functions"][0]["verdict"].endswith(", then plain Python")
+
+
+@pytest.mark.plain("a recording written by hand needs no engine")
+def test_the_call_that_reached_the_limit_was_not_compiled() -> None:
+    """torch.compile begins to compile it, so it counts as a recompile, but there is no version of it."""
+    recording = Recording(title="f", engine="torch.compile")
+    for frame in (1, 2):
+        recording.record(ev.FrameEntered(frame=recording.next_frame_id(), parent=None, code=ev.CodeView(1, "f", "m.py", 1, "", ())))
+    recording.record(ev.Recompiled(frame=2, reason="n == 1"))
+    recording.record(ev.CacheLimitReached(frame=2, function="f", limit=1, reason="n == 1"))
+    (row,) = overview(recording)["rows"]
+    assert row["more"] == "The last one was not compiled: after 1 version (the limit), it and later calls ran as plain Python."
 
 
 def test_what_needs_no_action_is_not_to_be_fixed_first() -> None:
@@ -238,7 +272,9 @@ def test_a_failing_backend_has_a_place_and_advice() -> None:
 @pytest.mark.plain("a recording of nothing needs no engine")
 def test_nothing_compiled_says_why_and_what_next() -> None:
     """A program without torch.compile, watched: why there is nothing, and a command to copy."""
-    empty = overview(Recording(title="train.py", engine="torch.compile"))["empty"]
+    data = overview(Recording(title="train.py", engine="torch.compile"))
+    empty = data["empty"]
+    assert data["how"] == "", "it never called what would stand beside its name"
     assert empty["next"] == "To see how it would be captured:"
     assert empty["command"] == "dynexplore explain train.py" and "compiled nothing" in empty["why"]
 

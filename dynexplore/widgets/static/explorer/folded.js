@@ -1,7 +1,7 @@
 // @ts-check
 /**
- * A graph as it is read first: operators without parameters, equal layers that follow each other as one layer with "× 12", and runs
- * of views as one pill.
+ * A graph as it is read first: operators without parameters, equal layers that follow each other as one layer with "× 12", equal
+ * branches beside each other as one branch whose operators say "× 15", and runs of views as one pill.
  *
  * Which idea lives here: twelve equal layers say the same twelve times. Each node of a later layer stands in the box of the node at
  * its place in the first one; choosing any of them lights that box. Edges between the layers are left out: the frame around the
@@ -35,6 +35,9 @@ export function isView(target) {
 /** A layer of fewer operators is not worth a frame. */
 const LEAST = 2;
 
+/** Fewer equal branches are drawn one by one: query, key and value have names. */
+const BRANCHES = 4;
+
 /**
  * @param {GraphNode[]} nodes
  * @param {Group} root
@@ -50,6 +53,11 @@ export function folded(nodes, root, isParameter) {
   const layer = new Map();
   folds.forEach(({ starts }, fold) => {
     starts.forEach((all, at) => all.forEach((number, place) => [home.set(number, starts[0][place]), layer.set(number, `${fold} ${at}`)]));
+  });
+  /** @type {Map<number, number>} node -> how many equal branches its box stands for */
+  const times = new Map();
+  branchesOf(nodes, isBoxed, folds).forEach((branches, fold) => {
+    branches.forEach((all, at) => all.forEach((number, place) => [home.set(number, branches[0][place]), layer.set(number, `branches${fold} ${at}`), times.set(number, branches.length)]));
   });
   const at = (/** @type {number} */ number) => home.get(number) ?? number;
   mergeViews(nodes, isBoxed, home, layer);
@@ -71,7 +79,7 @@ export function folded(nodes, root, isParameter) {
     }
   });
   const all = [...boxes.values()];
-  for (const box of all) box.lines = linesOf(box, nodes, layer);
+  for (const box of all) box.lines = linesOf(box, nodes, layer, times.get(box.numbers[0]));
   return { boxes: sorted(all), frames };
 }
 
@@ -105,6 +113,41 @@ function foldsOf(nodes, root, isBoxed) {
   return folds.sort((one, other) => one.first - other.first);
 }
 
+/**
+ * Equal branches: chains of equal operators that read the same, and that one operator reads.
+ * @param {GraphNode[]} nodes @param {(at: number) => boolean} isBoxed @param {Fold[]} folds layers, which are folded already
+ * @returns {number[][][]} the nodes of each branch, of those that are equal
+ */
+function branchesOf(nodes, isBoxed, folds) {
+  /** @type {number[]} */
+  const readers = nodes.map(() => 0);
+  for (const node of nodes) for (const input of new Set(node.inputs ?? [])) readers[input] += 1;
+  const isOwn = (/** @type {number} */ number) => isBoxed(number) && readers[number] === 1 && nodes[number].op.startsWith("call_");
+  const chain = (/** @type {number} */ last) => {
+    const all = [];
+    let like = "";
+    for (let number = last; ; ) {
+      const inputs = (nodes[number].inputs ?? []).filter(isBoxed);
+      const own = inputs.filter(isOwn);
+      const others = own.length === 1 ? inputs.filter((input) => input !== own[0]) : inputs;
+      all.unshift(number);
+      like += `${nodes[number].target} ${nodes[number].result} ${others.join(",")}\n`;
+      if (own.length !== 1) return { all, like };
+      number = own[0];
+    }
+  };
+  return nodes.flatMap((node) => {
+    /** @type {Map<string, number[][]>} */
+    const equal = new Map();
+    for (const input of new Set((node.inputs ?? []).filter(isOwn))) {
+      const { all, like } = chain(input);
+      equal.set(like, [...(equal.get(like) ?? []), all]);
+    }
+    const isApart = (/** @type {number[]} */ all) => folds.every(({ first, last }) => last < Math.min(...all) || first > Math.max(...all));
+    return [...equal.values()].filter((branches) => branches.length >= BRANCHES && isApart(branches.flat()));
+  });
+}
+
 /** Whether no other box stands between these. @param {number[]} all @param {(at: number) => boolean} isBoxed */
 function onlyThese(all, isBoxed) {
   let count = 0;
@@ -133,12 +176,13 @@ function partsOf(folds) {
   return { partOf, frames };
 }
 
-/** What stands in a box: the operator and its shape; of several views how many there are in one layer. @param {FoldedBox} box @param {GraphNode[]} nodes @param {Map<number, string>} layer */
-function linesOf({ node, numbers }, nodes, layer) {
+/** What stands in a box: the operator and its shape; of several views how many there are in one layer. @param {FoldedBox} box @param {GraphNode[]} nodes @param {Map<number, string>} layer @param {number} [times] the equal branches */
+function linesOf({ node, numbers }, nodes, layer, times) {
   const views = numbers.filter((number) => layer.get(number) === layer.get(numbers[0]));
-  if (views.length > 1) return [`${views.length} views`, shortType(nodes[views[views.length - 1]].result).replaceAll(", ", ",")].filter(Boolean);
+  const repeated = times ? ` × ${times}` : "";
+  if (views.length > 1) return [`${views.length} views${repeated}`, shortType(nodes[views[views.length - 1]].result).replaceAll(", ", ",")].filter(Boolean);
   const name = node.op === "call_module" || node.op === "placeholder" ? node.target : nameOf(node);
-  return [node.op === "output" ? "output" : name, shortType(node.result).replaceAll(", ", ",")].filter(Boolean);
+  return [node.op === "output" ? "output" : `${name}${repeated}`, shortType(node.result).replaceAll(", ", ",")].filter(Boolean);
 }
 
 /** The wrappers of NumPy's functions, and of methods of its arrays. */

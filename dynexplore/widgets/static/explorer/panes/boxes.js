@@ -91,8 +91,9 @@ export const boxesPane = {
 };
 
 /**
- * Boxes that are read whole: where those of a step do not fit, each of this frame takes one line from then on (they are not to
- * jump from step to step). What does not fit even so is scrolled by whole rows, and a line at the lower edge counts it.
+ * Boxes that are read whole: where those of a step do not fit, name, type and value share lines in each of this frame from then on
+ * (they are not to jump from step to step); where that is not enough, each box takes one line. What does not fit even so is scrolled
+ * by whole rows, and a line at the lower edge counts it.
  */
 class Boxes extends Rows {
   /** @param {HTMLElement} body what they stand in */
@@ -112,13 +113,15 @@ class Boxes extends Rows {
 
   /** Another frame may have room for more. */
   spread() {
-    this.body.classList.remove("dynx-dense");
+    this.body.classList.remove("dynx-tight", "dynx-dense");
   }
 
   /** @param {Map<string, string>} marks */
   aim(marks) {
     const { body } = this;
-    if (body.scrollHeight > body.clientHeight) body.classList.add("dynx-dense");
+    const isFull = () => body.scrollHeight > body.clientHeight;
+    if (isFull() && !body.classList.contains("dynx-dense")) body.classList.add("dynx-tight");
+    if (isFull()) body.classList.replace("dynx-tight", "dynx-dense");
     const chosen = [...this.at.keys()].find((key) => marks.get(key)?.includes("dynx-chosen"));
     const wanted = this.at.get(chosen ?? "")?.[0] ?? body.querySelector(".dynx-pushed, .dynx-changed") ?? bestOf(this.at, marks)?.[0];
     const boxes = [...body.querySelectorAll(".dynx-box")].map((box) => box.getBoundingClientRect());

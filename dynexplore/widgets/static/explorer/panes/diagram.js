@@ -475,7 +475,7 @@ class Diagram {
     const { failed, raised, title } = this.frame;
     const error = failed ? "✕ The backend failed: " : raised ? `✕ ${raised.error}. ` : "";
     const shownFor = this.explorer.frame === this.frame ? "" : `${this.explorer.frame.title} has no graph; this one is of ${title}: `;
-    this.status.textContent = `${error}${shownFor}${plural(all, "operator")}${shown === all ? ", nothing to fold" : ` in ${plural(shown, "box", "boxes")}`}`;
+    this.status.textContent = `${error}${shownFor}${plural(all, "operator")}${shown === all ? ", nothing to fold" : `, folded to ${shown}`}`;
     this.status.title = `${this.status.textContent}; parameters are left out`;
     this.finish();
   }
@@ -516,7 +516,7 @@ class Diagram {
       const box = drawing.boxes.get(key);
       if (!box) continue;
       const [code, line] = at({ kind, node }) ?? [frame.code, kind === "placeholder" ? undefined : this.lineOf(node)];
-      const look = kind === "placeholder" || kind === "output" ? "dynx-input" : lines[0]?.endsWith(" views") ? "dynx-pill" : "dynx-operator";
+      const look = kind === "placeholder" || kind === "output" ? "dynx-input" : / views( × \d+)?$/.test(lines[0] ?? "") ? "dynx-pill" : "dynx-operator";
       const element = boxShape(box, { lines, title: `${node.name} = ${node.target}${asCall(node.args)}: ${node.result}`, kind: `dynx-row ${look}`, line: this.isNumbered ? line : undefined });
       if (this.by === "line") explorer.bands.dress(element, code, line);
       else this.heat(element, costOf(numbers, figure), most);
@@ -599,9 +599,7 @@ class Diagram {
     const width = Math.max(1, ...this.figures.map((figure) => figure.width));
     const height = this.figures.reduce((sum, figure) => sum + figure.height, 1);
     const fits = Math.min(this.isFolded ? LARGEST : 1, (this.body.clientWidth - 16) / width, (this.body.clientHeight - 16) / height);
-    const wide = (this.body.clientWidth - 16) / width;
-    const isWhole = fits === wide && fits >= LEAST; // smaller letters rather than a part behind the edge, where there is room below
-    return isWhole || fits >= (this.isFolded ? SMALLEST : LEAST) ? fits : Math.min(1, Math.max(SMALLEST, (this.body.clientWidth - 16) / width));
+    return fits >= (this.isFolded ? SMALLEST : LEAST) ? fits : Math.min(1, Math.max(SMALLEST, (this.body.clientWidth - 16) / width));
   }
 
   /** It stands in another view now, which may be smaller. */

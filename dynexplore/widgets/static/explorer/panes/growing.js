@@ -69,7 +69,8 @@ export const growingPane = {
         drawn = key;
         heading.textContent = headingOf(explorer, frame, attempt, soFar, all, others) + pictures.cutOf(frame, attempt);
         const isMade = new Set(soFar.map(({ node }) => node.key));
-        const newest = soFar.findLast(({ node }) => node.op.startsWith("call_") || !isParameter(explorer, frame, node));
+        const failing = soFar.findLast(({ node, at }) => at === position && isFailing(frame, [node.key]));
+        const newest = failing ?? soFar.findLast(({ node }) => node.op.startsWith("call_") || !isParameter(explorer, frame, node));
         const held = new Set(explorer.states().around(position).after.stack.map((value) => explorer.data.values[value].node));
         for (const { drawn: one, element } of nodes) {
           const isLater = one.frame === frame ? !isMade.has(one.key) : pictures.isAfter(one.frame, frame);

@@ -78,7 +78,7 @@ class Summary {
     /** @type {HTMLElement[]} */
     this.rows = this.given.rows.map((row, at) => this.row(row, at));
     this.list = make("ol", "dynx-costs", "", ...this.rows);
-    this.quiet = make("li", "dynx-cost-group dynx-facts", "No action needed");
+    this.quiet = make("li", "dynx-cost-group dynx-facts", "No separate action needed");
     const expected = this.given.rows.findIndex(({ isExpected }) => isExpected);
     this.isSplit = expected > 0;
     if (this.isSplit) this.rows[expected].before(this.quiet);
@@ -195,7 +195,7 @@ class Summary {
   fix(change, remedy) {
     if (!change) return remedy ? [make("span", "dynx-facts", "", ...prose(remedy))] : [];
     const copy = makeButton("Copy", () => this.copy(change), { name: "dynx-copy", label: `Copy ${change}` });
-    return [make("span", "dynx-change-code", "", make("code", "", change), copy)];
+    return [make("span", "dynx-facts", "Change: "), make("span", "dynx-change-code", "", make("code", "", change), copy)];
   }
 
   /** @param {string} text */
@@ -240,12 +240,13 @@ class Summary {
       else terms.lastElementChild?.append(make("div", "dynx-said-line", "", make("span", "dynx-number", label), make("code", "", text)));
     }
     const parts = [title, make("p", "", "", ...prose(sentence(cause)))];
-    if (code) parts.push(make("div", "dynx-said-line", "", make("code", "", code)));
+    const isSaid = facts.some(([, text, how]) => how === "line" && text === code);
+    if (code && !isSaid) parts.push(make("div", "dynx-said-line", "", make("code", "", code)));
     if (terms.childElementCount) parts.push(terms);
     if (remedy && cost.isExpected) parts.push(make("p", "", "", ...prose(remedy)));
     if (change) parts.push(make("h4", "", cost.isExpected ? "Optional change" : "Change"), make("pre", "dynx-added", "", ...breakable(`+ ${change}`)));
     if (remedy && !cost.isExpected) parts.push(make("p", "dynx-facts", "", ...prose(remedy)));
-    for (const one of cost.remedies ?? []) parts.push(make("pre", "dynx-added", "", ...breakable(one.text)), make("p", "dynx-facts", "", ...prose([one.where, one.tried, one.price].map(sentence).filter(Boolean).join(" "))));
+    for (const one of cost.remedies ?? []) parts.push(...(one.text === change ? [] : [make("pre", "dynx-added", "", ...breakable(one.text))]), make("p", "dynx-facts", "", ...prose([one.where, one.tried, one.price].map(sentence).filter(Boolean).join(" "))));
     const open = makeButton("Open the story", () => this.open(), { name: "dynx-first" });
     const guards = kind === "recompile" ? [makeButton("All failing guards", () => this.explorer.tabs.openAgain("recompiles"), { name: "dynx-tool" })] : [];
     const copy = change ? [makeButton("Copy", () => this.copy(change), { name: "dynx-tool", label: "Copy the change (c)" })] : [];
@@ -317,7 +318,7 @@ class Summary {
     const keys = [
       ...(kinds.has("compile") ? [key("compile", "first compile")] : []),
       ...(kinds.has("recompile") ? [key("recompile", "recompile")] : []),
-      ...(tracks.some(({ hits }) => hits.length) ? [key("hit", "cache hits")] : []),
+      ...(tracks.some(({ hits }) => hits.length) ? [key("hit", "cache hits, with their number")] : []),
     ];
     const legend = make("span", "dynx-order dynx-legend", "", ...keys);
     const title = make("h3", "dynx-pane-title", "", make("span", "", "Timeline "), make("span", "dynx-facts", "compile time in seconds, in the order of calls"), legend);
