@@ -19,6 +19,7 @@ import dynamo_ban
 import engine_off
 import golden_files
 from dynexplore.engine.config import config
+from dynexplore.engine.gc_control import importing
 from golden_files import golden
 
 __all__ = ["golden"]  # a fixture: pytest finds it here
@@ -38,6 +39,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Switch the engine off where that is asked for."""
     engine_off.switch_off(config)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Import and collect without walking over what was collected so far, again and again: all of it lives until the run ends."""
+    with importing():
+        return (yield)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
