@@ -84,7 +84,7 @@ class SharedClock:
         return Arrival(group, number, next(iter(by_rank.values())).signature, seconds)
 
 
-_NOT_ALIGNED = "Times are not aligned: each rank uses its host's clock, and no collective is known that all ranks ran."
+_NOT_ALIGNED = "Times are not aligned: each rank uses its host's clock, and no collective is known to have run on all ranks."
 
 
 def _shared(recordings: Mapping[int, Recording]) -> Iterator[tuple[str, int, Mapping[int, Collective]]]:

@@ -64,7 +64,7 @@ WRONG: dict[str, list[tuple[int, str, str]]] = {
     ],
     "08": [
         (1, "wave", "something is cheap to recompute"),
-        (1, "lambda x: torch.tanh(x)", "use two operators or more; it has 1"),
+        (1, "lambda x: torch.tanh(x)", "use at least two operators; your function has 1"),
     ],
     "09": [
         (1, "lambda x: (torch.cos(x), torch.sin(x))", "its kernel writes 2"),
