@@ -104,7 +104,7 @@ class BreakWriter:
             for value in self.frame.stack:
                 if value is NULL:
                     slots.append(None)
-                elif isinstance(value, IteratorVariable):
+                elif isinstance(value, IteratorVariable) and value.source is None:
                     generator.store_iterator_parts(value)
                     late.append((len(slots), value))
                     slots.append("")
@@ -140,7 +140,7 @@ class BreakWriter:
             is_in_place = isinstance(value.source, LocalSource) and value.source.local == name
             if name not in needed or is_in_place or name in self.resumes.shadowed:
                 continue
-            if isinstance(value, IteratorVariable):
+            if isinstance(value, IteratorVariable) and value.source is None:
                 self.generator.store_iterator_parts(value)
                 self.late_locals.append((name, value))
             else:

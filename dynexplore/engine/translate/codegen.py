@@ -166,7 +166,7 @@ class CodeGenerator:
     def store_iterator_parts(self, iterator: IteratorVariable) -> None:
         """Create an iterator after the side effects, which may mutate what it iterates over; load its parts before them."""
         for part in iterator.parts():
-            if isinstance(part, IteratorVariable):
+            if isinstance(part, IteratorVariable) and part.source is None:
                 self.store_iterator_parts(part)
             elif part not in self._built and not (
                 isinstance(part, ConstantVariable) and isinstance(part.source, LocalSource | None)  # side effects leave it as it is

@@ -77,7 +77,7 @@ class CalleeAtBreak(ResumeCalls):
             note(self.generator.store_temporary())
 
     def _leave(self, value: VariableTracker, note: Callable[[str], None]) -> None:
-        if isinstance(value, IteratorVariable):
+        if isinstance(value, IteratorVariable) and value.source is None:
             self.generator.store_iterator_parts(value)
             self._late.append((note, value))
             note("")

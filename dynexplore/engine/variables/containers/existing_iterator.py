@@ -6,7 +6,10 @@ and strings (and enumerate and zip over such) can be inspected without advancing
 iteration. Exhaustion is a separate guard. After the graph has run, the real iterator is advanced by the number of steps that the
 program took.
 
-A list that was mutated in this frame during iteration, and iterators over anything else, break the graph at the step.
+`__reduce__` of an iterator over a dict lists the items that are left, so those are the sequence. A list that an iterator walks, and
+an iterator inside another one, are objects of the call like any other: a guard says that they are not those that the frame changes.
+
+A list or dict that was mutated in this frame during iteration, and iterators over anything else, break the graph at the step.
 
 In: live iterators with a source. Out: items with sources. PyTorch's counterpart: none; Dynamo skips a frame that breaks in a loop.
 """
@@ -14,6 +17,7 @@ In: live iterators with a source. Out: items with sources. PyTorch's counterpart
 from __future__ import annotations
 
 import functools
+import gc
 import itertools
 import types
 from collections import deque
@@ -55,6 +59,37 @@ def item_ahead(steps: int) -> Callable[[Any], Any]:
     return ahead
 
 
+def walked_by(iterator: Any) -> Any:
+    """The list that a plain iterator iterates over."""
+    return place_of(iterator)[0]
+
+
+def dict_of(iterator: Any) -> Any:
+    """The dict that an iterator over one of its views walks; None once it is exhausted. It has no other way to say it."""
+    return next((value for value in gc.get_referents(iterator) if isinstance(value, dict)), None)
+
+
+def rest_of(iterator: Any) -> Iterator[Any] | None:
+    """An iterator over what an iterator over a dict has left, which stays where it is; None if its next step raises."""
+    try:
+        _, (rest,) = iterator.__reduce__()
+    except RuntimeError:  # the dict has other keys since
+        return None
+    remaining: Iterator[Any] = iter(rest)
+    return remaining
+
+
+@functools.cache
+def rest_of_pairs(index: int) -> Callable[[Any], Iterator[Any] | None]:
+    """The same for the keys (0) or the values (1) of an iterator over items, whose tuples are made at each step."""
+
+    def rest_of_part(iterator: Any) -> Iterator[Any] | None:
+        rest = rest_of(iterator)
+        return None if rest is None else iter([pair[index] for pair in rest])
+
+    return rest_of_part
+
+
 @functools.cache
 def part_of(index: int) -> Callable[[Any], Any]:
     """A function that returns an argument with which `enumerate` or `zip` would be reconstructed."""
@@ -79,7 +114,8 @@ class ExistingIteratorVariable(IteratorVariable):
         self.source: Source = source
         self.steps = 0
         self.exhausted = False
-        self._moved = False
+        self.outer: ExistingIteratorVariable | None = None
+        """The iterator that takes steps of this one."""
 
     def python_type(self) -> type[Any]:
         return type(self.value)
@@ -91,9 +127,10 @@ class ExistingIteratorVariable(IteratorVariable):
         return iter(())
 
     def next_item(self, ctx: TraceContext) -> VariableTracker | None:
+        if self.outer is not None:  # the steps of both would be taken one after the other
+            ctx.break_graph("DX307", question="next()", type=f"{self.type_name()} inside {self.outer.type_name()}")
         item = self.ahead(ctx)
         ctx.journal.note(self, "next")
-        self._moved = True
         return item
 
     def ahead(self, ctx: TraceContext) -> VariableTracker | None:
@@ -134,6 +171,9 @@ class ExistingPlainIteratorVariable(ExistingIteratorVariable):
     def look(self, ctx: TraceContext) -> VariableTracker | None:
         sequence, index = place_of(self.value)
         walked = ctx.journal.tracker_of(sequence)
+        if walked is None and isinstance(sequence, list):  # from now on an object that the frame may change, under any name
+            of = self.source
+            walked = ctx.build(sequence, of.child("walked", lambda: CallSource(of, walked_by, "the list of ")))
         if walked is not None and ctx.journal.is_changed(walked.container()):
             ctx.break_graph("DX307", question="next()", type="a list that was changed meanwhile")
         kind = type_below(sequence)
@@ -146,6 +186,54 @@ class ExistingPlainIteratorVariable(ExistingIteratorVariable):
         if isinstance(item, UnspecializedVariable):  # the guards of other values already require that the item exists
             ctx.guard(source, "ITERATOR_HAS_MORE", steps)
         return item
+
+
+LONGEST_REST = 64
+"""The maximum number of items that an iterator over a dict has left: each guard on one of them lists them all."""
+
+
+class ExistingDictIteratorVariable(ExistingIteratorVariable):
+    """An iterator over a dict's keys, values or items: what it has left is a sequence."""
+
+    def __init__(self, value: Any, source: Source) -> None:
+        super().__init__(value, source)
+        self._rests: list[ExistingIteratorVariable] = []
+
+    def look(self, ctx: TraceContext) -> VariableTracker | None:
+        if not self._rests:
+            self._build_rests(ctx)
+        if self._is_walked_changed():
+            ctx.break_graph("DX307", question="next()", type="a dict that was changed meanwhile")
+        items = [rest.ahead(ctx) for rest in self._rests]
+        if len(items) == 1:
+            return items[0]
+        return TupleVariable([item for item in items if item is not None]) if None not in items else None
+
+    def write_back(self, build: Reconstruction) -> None:
+        if self._is_walked_changed():
+            raise NotImplementedError("its dict is changed after the step, which then raises")
+        super().write_back(build)
+
+    def _is_walked_changed(self) -> bool:
+        return self._walked is not None and self._journal.is_changed(self._walked)
+
+    def _build_rests(self, ctx: TraceContext) -> None:
+        walked, source = dict_of(self.value), self.source
+        if type(walked) not in (dict, type(None)) or self.value.__length_hint__() > LONGEST_REST or rest_of(self.value) is None:
+            ctx.break_graph("DX307", question="next()", type=self.type_name())
+        self._journal, self._walked = ctx.journal, None
+        if walked is not None:
+            self._walked = ctx.build(walked, source.child("dict", lambda: CallSource(source, dict_of, "the dict of ")))
+        parts = [rest_of_pairs(0), rest_of_pairs(1)] if type(self.value) is _ITEMS else [rest_of]
+        for index, part in enumerate(parts):
+            label = ("keys", "values")[index] if len(parts) > 1 else "items"
+            read_part = functools.partial(CallSource, source, part, f"{label} left of ")
+            tracker = ctx.build(part(self.value), source.child(label, read_part))
+            assert isinstance(tracker, ExistingIteratorVariable)
+            self._rests.append(tracker)
+
+
+_ITEMS: type[Any] = type(iter({}.items()))
 
 
 class ExistingEnumerateVariable(ExistingIteratorVariable):
@@ -187,8 +275,10 @@ def _inner(ctx: TraceContext, outer: ExistingIteratorVariable, place: int) -> Ex
     source = CallSource(outer.source, part_of(place), f"iterator {place} of ")
     interned: Source = outer.source.child(("part", place), lambda: source)
     inner = ctx.build(part_of(place)(outer.value), interned)
-    if not isinstance(inner, ExistingIteratorVariable) or ctx.journal.is_changed(inner):
+    if not isinstance(inner, ExistingIteratorVariable) or ctx.journal.is_changed(inner) or inner.outer not in (None, outer):
         ctx.break_graph("DX307", question="next()", type=f"{outer.type_name()} over {inner.type_name()}")
+    inner.outer = outer
+    ctx.journal.observe_identity(inner)  # other iterators inside `zip` are other objects in later calls, too
     return inner
 
 
@@ -215,12 +305,12 @@ class OpaqueIteratorVariable(BuiltinValueVariable):
 
 _LOOKED_INTO: dict[type[Any], type[ExistingIteratorVariable]] = {
     **dict.fromkeys(PLAIN_ITERATORS, ExistingPlainIteratorVariable),
+    **dict.fromkeys((type(iter(getattr({}, part)())) for part in ("keys", "values", "items")), ExistingDictIteratorVariable),
     enumerate: ExistingEnumerateVariable,
     zip: ExistingZipVariable,
 }
 _OPAQUE: tuple[Any, ...] = (
     map, filter, reversed, types.GeneratorType, type(reversed([])), type(iter(set())), type(iter(deque())),
-    *(type(iter(getattr({}, part)())) for part in ("keys", "values", "items")),
     *(member for member in vars(itertools).values() if isinstance(member, type)),
 )  # fmt: skip
 

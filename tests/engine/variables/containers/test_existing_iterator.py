@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -106,3 +107,279 @@ def test_a_pattern_that_prints_how_it_is_read_prints_in_each_call() -> None:
         return x + 1, re.compile("a|b", re.DEBUG).pattern, re.findall("a", "aba", flags=re.DEBUG)
 
     assert_same_as_eager(prints, torch.ones(2), calls=2)
+
+
+# -- iterators of the call: the same objects in one call, others in the next ------------------------------------------------------
+
+
+class Holder:
+    """Attributes, in a dict."""
+
+
+def two_items(x: Any, it: Any) -> Any:
+    return x + 1, next(it), next(it, None)
+
+
+def steps_both(x: Any, it: Any, other: Any) -> Any:
+    return x + 1, next(it, None), next(other, None), next(it, None)
+
+
+def appends(x: Any, it: Any, other: Any) -> Any:
+    first = next(it, None)
+    other.append(7)
+    return x + 1, first, next(it, None), other
+
+
+def stores(x: Any, it: Any, other: Any) -> Any:
+    first = next(it, None)
+    other["n"] = 7
+    return x + 1, first, next(it, None), other
+
+
+def stores_behind_the_step(x: Any, it: Any, other: Any) -> Any:
+    first = next(it, None)
+    other["n"] = 7
+    return x + 1, first, other
+
+
+def stores_before_the_step(x: Any, it: Any, other: Any) -> Any:
+    other["n"] = 7
+    return x + 1, next(it, None), other
+
+
+def replaces(x: Any, it: Any, other: Any) -> Any:
+    first = next(it, None)
+    other["b"] = 7
+    return x + 1, first, next(it, None), other
+
+
+def sets_an_attribute(x: Any, it: Any, other: Any) -> Any:
+    first = next(it, None)
+    other.b = 7
+    return x + 1, first, next(it, None), other.b
+
+
+def _zip(same: bool) -> tuple[Any, ...]:
+    first = iter([1, 2, 3, 4])
+    return (zip(first, first if same else iter([1, 2, 3, 4]), strict=False),)
+
+
+def _enumerates(same: bool) -> tuple[Any, ...]:
+    first = iter([1, 2, 3, 4])
+    return enumerate(first), enumerate(first if same else iter([1, 2, 3, 4]))
+
+
+def _zips(same: bool) -> tuple[Any, ...]:
+    a, b = iter([1, 2, 3]), iter([4, 5, 6])
+    return zip(a, b, strict=False), zip(b, a, strict=False) if same else zip(iter([4, 5, 6]), iter([1, 2, 3]), strict=False)
+
+
+def _inside(same: bool) -> tuple[Any, ...]:
+    first = iter([1, 2, 3, 4])
+    return enumerate(first), first if same else iter([1, 2, 3, 4])
+
+
+def _list(same: bool, walk: Callable[[Any], Any] = iter) -> tuple[Any, ...]:
+    walked = [1]
+    return walk(walked), walked if same else []
+
+
+def _dict(same: bool, part: str, size: int) -> tuple[Any, ...]:
+    walked = dict(zip("abc"[:size], range(size), strict=True))
+    return iter(getattr(walked, part)()), walked if same else dict(walked)
+
+
+def _attributes(same: bool, part: str, size: int) -> tuple[Any, ...]:
+    walked, other = Holder(), Holder()
+    for holder in (walked, other):
+        vars(holder).update(zip("abc"[:size], range(size), strict=True))
+    return iter(getattr(vars(walked), part)()), walked if same else other
+
+
+PARTS = ("keys", "values", "items")
+SHARED: list[tuple[str, Any, Callable[[bool], tuple[Any, ...]]]] = [
+    ("zip of one iterator", two_items, _zip),
+    ("two enumerates of one iterator", steps_both, _enumerates),
+    ("two zips of the same iterators", steps_both, _zips),
+    ("an enumerate and what is inside it", steps_both, _inside),
+    ("a list that is appended to", appends, _list),
+    ("a list that is appended to, enumerated", appends, lambda same: _list(same, enumerate)),
+    *((f"{fn.__name__}, {part} of {size}", fn, lambda same, part=part, size=size: _dict(same, part, size))
+      for fn in (stores, stores_behind_the_step, stores_before_the_step, replaces) for part in PARTS for size in (0, 1, 3)),
+    *((f"attributes, {part} of {size}", sets_an_attribute, lambda same, part=part, size=size: _attributes(same, part, size))
+      for part in PARTS for size in (1, 3)),
+]  # fmt: skip
+
+
+def _result(fn: Any, args: tuple[Any, ...]) -> Any:
+    try:
+        return fn(torch.ones(2), *args)[1:]
+    except RuntimeError as error:
+        return str(error)
+
+
+@pytest.mark.parametrize("same_first", [False, True])
+@pytest.mark.parametrize(("fn", "make"), [case[1:] for case in SHARED], ids=[case[0] for case in SHARED])
+def test_an_iterator_shares_with_another_argument_in_one_call_only(fn: Any, make: Any, same_first: bool) -> None:
+    """Captured where both are one object, called where they are two, and the other way round: each call is as in eager."""
+    optimized = dynexplore.optimize("eager")(fn)
+    for same in (same_first, not same_first, same_first):
+        given, plain = make(same), make(same)
+        assert _result(optimized, given) == _result(fn, plain)
+        for ours, theirs in zip(given, plain, strict=True):
+            if isinstance(ours, Iterator):
+                assert _rest(ours) == _rest(theirs)
+    assert dynexplore.counters["stats"]["graphs"] > 0
+
+
+def _rest(iterator: Any) -> Any:
+    try:
+        return list(iterator)
+    except RuntimeError as error:
+        return str(error)
+
+
+# -- dicts ------------------------------------------------------------------------------------------------------------------------
+
+
+def walks_items(x: Any, d: Any) -> Any:
+    for key, value in d.items():
+        x = x + value
+        dynexplore.graph_break()
+        x = x * value
+        if key == "nowhere":
+            break
+    return x
+
+
+def walks_values(x: Any, d: Any) -> Any:
+    for value in d.values():
+        x = x + value
+        dynexplore.graph_break()
+        x = x * value
+    return x
+
+
+def walks_keys(x: Any, d: Any) -> Any:
+    for key in d:
+        x = x + 1
+        dynexplore.graph_break()
+        x = x * d[key]
+    return x
+
+
+@pytest.mark.parametrize("nested", [True, False])
+def test_one_graph_serves_the_rounds_of_a_loop_over_a_dict(nested: bool) -> None:
+    """The first, the middle ones, the last: three graphs for six values, and a break for each round."""
+    tensors = {name: torch.ones(2) * number for number, name in enumerate("abcdef")}
+    with dynexplore.config.patch(nested_graph_breaks=nested):
+        assert_same_as_eager(walks_values, torch.ones(2), tensors, graphs=3, recompiles=1)
+
+
+@pytest.mark.parametrize("fn", [walks_items, walks_keys])
+@pytest.mark.parametrize("size", [1, 2, 5])
+def test_a_loop_over_a_dict_resumes(fn: Any, size: int) -> None:
+    """Names differ from round to round; the only kind of break is the one in the loop."""
+    tensors = {name: torch.ones(2) * number for number, name in enumerate("abcdef"[:size])}
+    report = assert_same_as_eager(fn, torch.ones(2), tensors, calls=2)
+    assert set(report.breaks) == {"DX208"}
+
+
+def test_a_dict_that_is_changed_at_the_break_raises_at_the_next_step() -> None:
+    """The error of CPython, from the loop."""
+
+    def grows(x: Any, d: Any) -> Any:
+        for value in d.values():
+            x = x + value
+            exec("d['new'] = x")
+        return x
+
+    assert_same_as_eager(grows, torch.ones(2), {"a": torch.ones(2), "b": torch.ones(2)})
+
+
+def test_an_iterator_over_a_long_dict_is_left_to_python() -> None:
+    """A guard on an item of a dict lists all that are left."""
+    values = dict.fromkeys(range(200), torch.ones(2))
+    report = assert_same_as_eager(lambda x, d: two_items(x, iter(d.values())), torch.ones(2), values)
+    assert not report.breaks
+    iterator = iter(values.values())
+    dynexplore.optimize("eager")(two_items)(torch.ones(2), iterator)
+    assert dynexplore.counters["stats"]["unique_graph_breaks"] == 1
+    assert iterator.__length_hint__() == 198
+
+
+# -- iterators that are the items of a loop ---------------------------------------------------------------------------------------
+
+
+def steps_each(x: Any, walks: Any) -> Any:
+    out = []
+    for walk in walks:
+        out.append(next(walk))
+        x = x + 1
+        dynexplore.graph_break()
+        x = x * 2
+        out.append(next(walk))
+    return x, out
+
+
+def steps_each_behind_the_break(x: Any, walks: Any) -> Any:
+    out = []
+    for walk in walks:
+        x = x + 1
+        dynexplore.graph_break()
+        out.append(next(walk))
+    return x, out
+
+
+def steps_in_a_comprehension(x: Any, walks: Any) -> Any:
+    dynexplore.graph_break()
+    return x + 1, [(next(walk), dynexplore.graph_break(), next(walk)) for walk in walks]
+
+
+def _steps_all(walks: Any) -> Any:
+    out = []
+    for walk in walks:
+        out.append(next(walk))
+        dynexplore.graph_break()
+        out.append(next(walk))
+    return out
+
+
+def steps_in_a_callee(x: Any, walks: Any) -> Any:
+    dynexplore.graph_break()
+    return x + 1, _steps_all(walks)
+
+
+def steps_each_inside_another(x: Any, walks: Any) -> Any:
+    out = []
+    for walk in walks:
+        pairs = zip(walk, "abc", strict=False)
+        x = x + 1
+        dynexplore.graph_break()
+        out.append(next(pairs))
+        dynexplore.graph_break()
+        out.append(next(pairs))
+    return x, out
+
+
+@pytest.mark.parametrize("nested", [True, False])
+@pytest.mark.parametrize("kind", ["list", "dict", "strict zip"])
+@pytest.mark.parametrize(
+    "fn", [steps_each, steps_each_behind_the_break, steps_in_a_comprehension, steps_in_a_callee, steps_each_inside_another],
+    ids=lambda fn: fn.__name__,
+)  # fmt: skip
+def test_an_iterator_that_is_an_item_of_a_loop_stays_that_item_at_a_break(fn: Any, kind: str, nested: bool) -> None:
+    """It had the loop's next item, because the loop's own iterator was advanced first."""
+    lists = [[1, 2, 3], [4, 5, 6], [7, 8, 9]]
+    made: dict[str, Callable[[list[int]], Any]] = {
+        "list": iter,
+        "dict": lambda numbers: iter(dict.fromkeys(numbers, 0).items()),
+        "strict zip": lambda numbers: zip(numbers, numbers, strict=True),
+    }
+    with dynexplore.config.patch(nested_graph_breaks=nested):
+        optimized = dynexplore.optimize("eager")(fn)
+        x, values = optimized(torch.ones(2), [made[kind](numbers) for numbers in lists])
+    expected, plain = fn(torch.ones(2), [made[kind](numbers) for numbers in lists])
+    assert values == plain
+    assert torch.equal(x, expected)
+    assert dynexplore.counters["stats"]["graphs"] > 0

@@ -37,7 +37,8 @@ def test_an_existing_iterator_is_looked_into() -> None:
     iterator = ctx.argument(live)
     assert [plain(ctx, iterator.next_item(ctx)) for _ in range(2)] == [6, 7]
     assert ctx.guards == [
-        ("arg", "TYPE_MATCH"), ("arg", "ITERATOR_HAS_MORE"), ("item 0 of (arg)", "EQUALS"), ("item 1 of (arg)", "EQUALS"),
+        ("arg", "TYPE_MATCH"), ("the list of (arg)", "TYPE_MATCH"), ("arg", "ITERATOR_HAS_MORE"),
+        ("item 0 of (arg)", "EQUALS"), ("item 1 of (arg)", "EQUALS"),
     ]  # fmt: skip
     assert iterator.next_item(ctx) is None
     assert ctx.guards[-1] == ("arg", "ITERATOR_REMAINING")
@@ -68,9 +69,9 @@ def test_a_list_changed_while_an_existing_iterator_walks_it_breaks_the_graph() -
 
 
 def test_an_existing_iterator_of_another_kind_breaks_the_graph() -> None:
-    """Only Python can step an iterator over a dict, or a generator."""
+    """Only Python can step an iterator over a set, or a generator."""
     ctx = FakeContext()
-    for live in (iter({1: 2}), (n for n in [1]), map(str, [1])):
+    for live in (iter({1}), (n for n in [1]), map(str, [1])):
         iterator = ctx.argument(live, type(live).__name__)
         assert iterator.iterate(ctx) is iterator
         with pytest.raises(GraphBreak, match="iteration"):
