@@ -84,8 +84,11 @@ export function ranked(by, { nodes }, costs, lineOf) {
     const cost = by === "line" ? Number(op.startsWith("call_")) : costs.get(number);
     if (!cost) continue;
     const name = by === "line" ? (line ? `line ${line}` : "no line") : [nameOf(node), ofModule(module)].filter(Boolean).join(" ");
-    const share = shares.get(name) ?? { name, times: 0, cost: 0, keys: [], line: by === "line" ? line : undefined };
-    shares.set(name, { ...share, times: share.times + 1, cost: share.cost + cost, keys: [...share.keys, key] });
+    let share = shares.get(name);
+    if (!share) shares.set(name, (share = { name, times: 0, cost: 0, keys: [], line: by === "line" ? line : undefined }));
+    share.times += 1;
+    share.cost += cost;
+    share.keys.push(key);
   }
   return [...shares.values()].sort((one, other) => other.cost - one.cost);
 }
