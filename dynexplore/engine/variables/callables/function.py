@@ -38,7 +38,7 @@ from dynexplore.engine.variables.objects.builtin_value import BuiltinValueVariab
 from dynexplore.engine.variables.objects.instance_attribute_guards import GUARDED_WHERE_READ, needs_no_source
 from dynexplore.engine.variables.objects.type_lookup import peek
 from dynexplore.engine.variables.rules import METHODS, MethodHandler, Rule, rule_for
-from dynexplore.engine.variables.scalars.constant import ConstantVariable
+from dynexplore.engine.variables.scalars.constant import ConstantVariable, returns_receiver
 from dynexplore.engine.variables.signatures import builtin
 from dynexplore.engine.variables.type_errors import type_of
 
@@ -636,7 +636,8 @@ class BuiltinVariable(LiveCallableVariable):
             return ctx.operation("call_function", self.function, list(args), kwargs)
         receiver = args[0] if self._is_method_of(args) else self._storage_of(args)
         if receiver is not None and self._is_resolved_on_class(receiver):
-            return receiver.call_method(ctx, self.function.__name__, args[1:], kwargs)
+            result = receiver.call_method(ctx, self.function.__name__, args[1:], kwargs)
+            return args[0] if returns_receiver(self.function.__name__, result, receiver) else result
         name = self.text()
         if skip.is_numpy(self.function):
             return call_numpy(ctx, self.function, name, args, kwargs)

@@ -42,7 +42,7 @@ from dynexplore.engine.variables.objects.type_lookup import (
 from dynexplore.engine.variables.objects.user_hash_key import refuse_collisions
 from dynexplore.engine.variables.objects.user_object import CMethodVariable, UserObjectVariable
 from dynexplore.engine.variables.rules import rule
-from dynexplore.engine.variables.scalars.constant import ConstantMethodVariable, ConstantVariable, is_same_text, run_now
+from dynexplore.engine.variables.scalars.constant import ConstantMethodVariable, ConstantVariable, returns_receiver, run_now
 from dynexplore.engine.variables.scalars.specialize import is_specializable, specialize
 
 if TYPE_CHECKING:
@@ -151,9 +151,6 @@ class BuiltinSubclassVariable(UserObjectVariable):
         super().fill(build)
 
 
-_FORMATS = frozenset({"format", "format_map"})
-
-
 class _StorageMethodVariable(ConstantMethodVariable):
     """`super().append` as a value: the C type's own method bound to the object, whatever the class overrides."""
 
@@ -163,12 +160,7 @@ class _StorageMethodVariable(ConstantMethodVariable):
 
     def call(self, ctx: TraceContext, args: Args, kwargs: Kwargs) -> VariableTracker:
         result = super().call(ctx, args, kwargs)
-        is_object = result is self.receiver or self._is_text_without_fields(result)
-        return self.owner if is_object else result  # `super().__ior__(other)` returns the object itself
-
-    def _is_text_without_fields(self, result: VariableTracker) -> bool:
-        """Whether `format` was called on a text without replacement fields, which CPython returns unchanged."""
-        return self.name in _FORMATS and is_same_text(result, self.receiver)
+        return self.owner if returns_receiver(self.name, result, self.receiver) else result
 
     def reconstruct(self, build: Reconstruction) -> None:
         build.call_object(functools.partial(bound_method, self.raw), self.owner)

@@ -254,7 +254,7 @@ def _of_content(ctx: TraceContext, symbol: str, objects: Pair, contents: Pair) -
         return union
     try:
         result = (compare if symbol in COMPARE else binary)(ctx, symbol, *contents)
-        if symbol in ("%", "%=") and is_same_text(result, contents[0]):
+        if symbol in ("%", "%=") and is_same_text(result, contents[0], "%"):
             return objects[0]
         return objects[0] if result is contents[0] and result.mutable and symbol in BINARY else result
     except ObservedException as raised:

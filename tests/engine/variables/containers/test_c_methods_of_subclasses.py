@@ -622,6 +622,11 @@ class Words(str):
 
 WORDS = Words("abca")
 FORMATTED = {
+    "__mod__": lambda x: (WORDS.__mod__(()), x + 1),
+    "str.format": lambda x: (str.format(WORDS, 3), x + 1),
+    "str.__mod__": lambda x: (str.__mod__(WORDS, ()), x + 1),
+    "the empty text": lambda x: (Words("") % (), Words("").format(3), Words("").format_map({}), x + 1),
+    "a field that is the text": lambda x: (Words("%s") % ("%s",), Words("%s").__mod__(("%s",)), Words("{}").format("{}"), x + 1),
     "% {}": lambda x: (WORDS % {"a": 9}, x + 1),
     "% ()": lambda x: (WORDS % (), x + 1),
     "format": lambda x: (WORDS.format(3), x + 1),
@@ -638,3 +643,49 @@ def test_text_in_which_nothing_is_replaced_is_the_object_itself(how: str) -> Non
     assert_same_as_eager(function, torch.ones(2), graphs=1, breaks=0)
     result, expected = dynexplore.optimize("eager")(function)(torch.ones(2))[0], function(torch.ones(2))[0]
     assert (type(result), result is WORDS) == (type(expected), expected is WORDS)
+
+
+class Numbers(list):
+    """A list of a class of its own."""
+
+
+class Table(dict):
+    """A dict of a class of its own."""
+
+
+class Pair(tuple):
+    """A tuple of a class of its own."""
+
+
+UNBOUND = {
+    "list.__iadd__": lambda: (list.__iadd__, Numbers([1]), [2]),
+    "list.__imul__": lambda: (list.__imul__, Numbers([1]), 2),
+    "list.__add__": lambda: (list.__add__, Numbers([1]), [2]),
+    "list.copy": lambda: (list.copy, Numbers([1])),
+    "dict.__ior__": lambda: (dict.__ior__, Table(a=1), {2: 3}),
+    "dict.copy": lambda: (dict.copy, Table(a=1)),
+    "tuple.__mul__": lambda: (tuple.__mul__, Pair([1]), 1),
+    "tuple.__getitem__": lambda: (tuple.__getitem__, Pair([1]), slice(None)),
+    "str.__str__": lambda: (str.__str__, Words("ab")),
+    "str.__format__": lambda: (str.__format__, Words("ab"), ""),
+    "str.strip": lambda: (str.strip, Words("ab")),
+    "str.__mod__": lambda: (str.__mod__, Words("ab"), ()),
+}
+
+
+@pytest.mark.parametrize("method", UNBOUND)
+def test_a_method_taken_from_the_builtin_type_returns_the_object_where_python_does(method: str) -> None:
+    """The engine calls it on the content of the object; an operator in place returns the object of the subclass itself."""
+    taken, _, *others = UNBOUND[method]()
+
+    def program(x: torch.Tensor, value: object) -> tuple[object, ...]:
+        result = taken(value, *others)
+        return result, result is value, type(result), x + 1
+
+    def seen(function: object) -> tuple[object, ...]:
+        value = UNBOUND[method]()[1]
+        result, is_value, kind, _ = function(torch.ones(2), value)
+        return result, is_value, kind, result is value, value
+
+    assert seen(dynexplore.optimize("eager")(program)) == seen(program)
+    assert_same_as_eager(program, torch.ones(2), UNBOUND[method]()[1], graphs=1, breaks=0)
