@@ -255,7 +255,7 @@ def call(frame, step):
 
 @handles("BUILD_TUPLE")
 def build_tuple(frame, step):
-    # a full implementation makes the items outputs of the graph; this one breaks the graph, and Python builds the tuple
+    # a full implementation makes each item an output of the graph; this one breaks the graph, and Python builds the tuple
     items = frame.stack[len(frame.stack) - step.arg :]
     del frame.stack[len(frame.stack) - step.arg :]
     graph_break(frame, lambda text: f"({''.join(f'{text(item)}, ' for item in items)})")
@@ -332,7 +332,10 @@ def resume_at(frame, offset):
 
 
 def resume_function(code, names, offset, nulls):
-    """A prologue that restores the stack and jumps, then the original bytecode. The parameters are all locals, then the stack."""
+    """A prologue that restores the stack and jumps, then the original bytecode.
+
+    The parameters are the local variables, followed by the values on the stack.
+    """
     pushed = [f"___stack{place}" for place in range(nulls.count(False))]
     variables = (*code.co_varnames, *pushed)
     slots = iter(range(len(code.co_varnames), len(variables)))
@@ -393,7 +396,10 @@ class MiniDynamo:
         self.backend, self.frames, self.store = backend, [], native.CacheStore()
 
     def optimize(self, function):
-        """The function with the frame hook turned on, which calls `on_frame` for each frame that matches no cache entry."""
+        """Wrap a function so that it runs with the frame hook on.
+
+        The hook calls `on_frame` for each frame that matches no cache entry.
+        """
         return native.RegionCall(function, native.Region(self.store, self.on_frame))
 
     def on_frame(self, state):

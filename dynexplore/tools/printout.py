@@ -17,7 +17,8 @@ from __future__ import annotations
 import contextlib
 import io
 import random
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -109,7 +110,7 @@ def _capture_otherwise(recording: Recording, frame: int, state: FrameState) -> N
         return
     numbers = random.getstate()
     try:
-        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()), _OnlyReads():
+        with _silence(), _OnlyReads():
             graph = _trace(function_of(state), slot_values(state))
     except Exception as error:  # the function may do anything with proxies
         failure = " ".join(f"{type(error).__name__}: {error}".split())
@@ -118,6 +119,14 @@ def _capture_otherwise(recording: Recording, frame: int, state: FrameState) -> N
     finally:
         random.setstate(numbers)
     recording.record(ev.CapturedOtherwise(frame=frame, method=_METHOD, nodes=tuple(map(_row, graph.nodes))))
+
+
+@contextlib.contextmanager
+def _silence() -> Iterator[None]:
+    """Nothing that this second run prints, and no warning of it or of torch.fx, reaches the program."""
+    with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+        warnings.simplefilter("ignore")
+        yield
 
 
 def _runs_unseen(recording: Recording, frame: int) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import random
+import warnings
 from typing import Any
 
 import pytest
@@ -111,6 +112,18 @@ def test_torch_fx_does_not_run_programs_twice(capsys: pytest.CaptureFixture[str]
     text = printed(capsys, prints, X, debug=True)
     assert text.count("woo\n") == 1 and "ORIGINAL BYTECODE" in text and "symbolic_trace" not in text
     assert seen == [1]
+
+
+def test_torch_fx_does_not_warn_the_program(capsys: pytest.CaptureFixture[str]) -> None:
+    """torch.fx warns of arguments that it makes constants, and the second run would repeat the function's own warnings."""
+
+    def warns(x: torch.Tensor, options: set[int]) -> torch.Tensor:
+        return x + len(options)
+
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        text = printed(capsys, warns, X, {1}, debug=True)
+    assert "symbolic_trace" in text and [str(one.message) for one in warned] == []
 
 
 def test_torch_fx_of_a_module(capsys: pytest.CaptureFixture[str]) -> None:
