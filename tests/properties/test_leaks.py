@@ -86,6 +86,7 @@ TEXTS = {
 """Functions whose capture keeps something for a while: frames, exceptions, cells, generators, regions, gradients."""
 
 ROUNDS = 8
+SERIES = 4
 BLOCKS = 20  # of 30 to 100 bytes: names and texts that are new in each round stay in tables of CPython and of torch
 SIZES = (3, 4, 5)  # the second makes the size dynamic, the third is a hit
 
@@ -153,7 +154,8 @@ Held = collections.Counter[str]
 def held() -> Held:
     """What the process holds: objects by type, blocks of the allocator, references to objects that live long."""
     collect()
-    counts = Held(f"{type(value).__module__}.{type(value).__qualname__}" for value in gc.get_objects())
+    names = (f"{type(value).__module__}.{type(value).__qualname__}" for value in gc.get_objects())
+    counts = Held(map(sys.intern, names))  # so that one count has no more blocks than another has
     counts.update({f"references to {value!r}": sys.getrefcount(value) for value in LONG_LIVED})
     counts["blocks"] = sys.getallocatedblocks()
     return counts
@@ -177,18 +179,23 @@ def _empty_bounded_caches() -> None:
 
 
 def growth(make: Make, wrap: Callable[[Any], Any], rounds: int) -> dict[str, float]:
-    """What each round leaves behind, by name, if two series of rounds do so alike; things of a whole series are no leak."""
+    """What each round leaves behind, by name, if all series of rounds do so alike: a cache that is still filling is no leak, and
+    neither are things of a whole series.
+    """
     for _ in range(rounds):
         run_round(make, wrap)
     counts = [held()]
-    for _ in range(2):
+    for _ in range(SERIES):
         watched = [reference for _ in range(rounds) for reference in run_round(make, wrap)]
         counts.append(held())
         alive = collections.Counter(type(value).__name__ for reference in watched if (value := reference()) is not None)
         counts[-1].update({f"alive: {name}": count for name, count in alive.items()})
-    first, second = ({name: more[name] - less[name] for name in more} for less, more in itertools.pairwise(counts))
-    left = {name: min(first[name], second.get(name, 0)) / rounds for name in first}
-    return {name: count for name, count in left.items() if count >= (BLOCKS if name == "blocks" else 0.5)}
+    left = {name: min(more[name] - less[name] for less, more in itertools.pairwise(counts)) / rounds for name in counts[-1]}
+    return {name: count for name, count in left.items() if count >= _least(name)}
+
+
+def _least(name: str) -> float:
+    return BLOCKS if name == "blocks" else 0.5
 
 
 def leaks(make: Make, rounds: int) -> dict[str, float]:
@@ -197,7 +204,8 @@ def leaks(make: Make, rounds: int) -> dict[str, float]:
     if not growing:
         return growing
     plain = growth(make, lambda program: program, rounds)
-    return {name: count - plain.get(name, 0) for name, count in growing.items() if count > plain.get(name, 0)}
+    excess = {name: count - plain.get(name, 0) for name, count in growing.items()}
+    return {name: count for name, count in excess.items() if count >= _least(name)}
 
 
 def _shape_environments() -> int:
