@@ -69,7 +69,7 @@ class Follower:
         if event != "call" or "<" in code.co_name or not code.co_filename.startswith(str(ENGINE)):
             return
         parameters = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-        if any(isinstance(frame.f_locals.get(name), self.kinds) for name in parameters):
+        if any(issubclass(type(frame.f_locals.get(name)), self.kinds) for name in parameters):  # a dead proxy has no `__class__`
             visit = str(Path(code.co_filename).relative_to(ENGINE)), code.co_qualname
             if visit not in self.visits and _room(visit[0]) != self._room_of_caller(frame.f_back):
                 self.entered.append(_room(visit[0]))
