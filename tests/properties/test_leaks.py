@@ -49,7 +49,8 @@ TEXTS = {
     ),
     "generator": (
         "def numbers(x):\n    for i in range(3):\n        yield x * i\n"
-        "def program(x):\n    made = numbers(x + 1)\n    first = next(made)\n    dynexplore.graph_break()\n    return first, list(made)"
+        "def program(x):\n    made = numbers(x + 1)\n    first = next(made)\n    dynexplore.graph_break()\n"
+        "    return first, list(made)"
     ),
     "caught": (
         "def program(x):\n    try:\n        return x @ torch.ones(7, 7)\n    except RuntimeError as error:\n"
