@@ -26,7 +26,7 @@ def session() -> Any:
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "words"),
     [
         ({}, "; the rest is unknown: it depends on values that exist only after the graphs have run"),
         (
@@ -37,13 +37,13 @@ def session() -> Any:
         ({"flag": False}, "if the call reaches line 18, given the current arguments, it recompiles: flag EQUALS: expected True,"),
     ],
 )
-def test_a_hit_says_how_far_it_reaches(session: Any, changes: dict[str, Any], said: str) -> None:
+def test_a_hit_says_how_far_it_reaches(session: Any, changes: dict[str, Any], words: str) -> None:
     """Text and HTML name the break, and what is known of what follows it."""
     foretold = session.what_if(changes)
     assert (foretold.outcome, foretold.breaks_at) == ("hit", "at line 15")
     first = in_one_line(foretold)
     assert first.startswith(f"it hits entry {foretold.entry} up to the break at line 15; ")
-    assert said in first
+    assert words in first
     assert "up to the break at line 15; " in foretold._repr_html_()
 
 

@@ -37,7 +37,7 @@ from dynexplore.engine.variables.operators import (
     unary,
     unary_rule,
 )
-from dynexplore.engine.variables.scalars.constant import ConstantVariable, computed, is_same_text
+from dynexplore.engine.variables.scalars.constant import ConstantVariable, computed, returns_receiver
 from dynexplore.engine.variables.scalars.identity import identical
 from dynexplore.engine.variables.scalars.specialize import fitting_index, specialize_bool
 from dynexplore.engine.variables.scalars.text_rules import percent
@@ -254,9 +254,7 @@ def _of_content(ctx: TraceContext, symbol: str, objects: Pair, contents: Pair) -
         return union
     try:
         result = (compare if symbol in COMPARE else binary)(ctx, symbol, *contents)
-        if symbol in ("%", "%=") and is_same_text(result, contents[0], "%"):
-            return objects[0]
-        return objects[0] if result is contents[0] and result.mutable and symbol in BINARY else result
+        return objects[0] if symbol in BINARY and returns_receiver(symbol, result, contents[0]) else result
     except ObservedException as raised:
         if raised.exception.python_type() is not TypeError:
             raise

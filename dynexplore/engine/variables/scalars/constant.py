@@ -173,7 +173,20 @@ def plain_number(value: Any) -> int | float:
     return number  # type: ignore[no-any-return]
 
 
-def is_same_text(result: VariableTracker, text: VariableTracker, fields: str) -> bool:
+def returns_receiver(operation: str, result: VariableTracker, content: VariableTracker) -> bool:
+    """Whether a method or operator of a builtin type, applied to the content of an object whose class extends the type, returns the
+    object: `list.__iadd__`, and formatting of a text without fields.
+    """
+    if operation in _FIELDS:
+        return _is_same_text(result, content, _FIELDS[operation])
+    return result is content and result.mutable
+
+
+_FIELDS = {"format": "{}", "format_map": "{}", "__mod__": "%", "%": "%", "%=": "%"}
+"""What replaces fields of a text, with the characters that are in each field."""
+
+
+def _is_same_text(result: VariableTracker, text: VariableTracker, fields: str) -> bool:
     """Whether formatting returned the very text object, because none of the characters that begin or end `fields` is in it.
 
     CPython then returns the object itself, whatever its class (Objects/unicodeobject.c, _PyUnicodeWriter_Finish), but for the empty
@@ -182,19 +195,6 @@ def is_same_text(result: VariableTracker, text: VariableTracker, fields: str) ->
     if type(result) is not ConstantVariable or type(text) is not ConstantVariable:
         return False
     return type(result.value) is str and text.value != "" and not set(fields) & set(text.value)
-
-
-def returns_receiver(method: str, result: VariableTracker, content: VariableTracker) -> bool:
-    """Whether a method of a builtin type, called on the content of an object whose class extends the type, returns the object:
-    `list.__iadd__`, and formatting of a text without fields.
-    """
-    if method in _FIELDS:
-        return is_same_text(result, content, _FIELDS[method])
-    return result is content and result.mutable
-
-
-_FIELDS = {"format": "{}", "format_map": "{}", "__mod__": "%"}
-"""The methods that replace fields of a text, with the characters that are in each field."""
 
 
 class ConstantMethodVariable(VariableTracker):

@@ -224,11 +224,11 @@ def test_an_iterator_shares_with_another_argument_in_one_call_only(fn: Any, make
     """Captured where both are one object, called where they are two, and the other way round: each call is as in eager."""
     optimized = dynexplore.optimize("eager")(fn)
     for same in (same_first, not same_first, same_first):
-        given, plain = make(same), make(same)
-        assert _result(optimized, given) == _result(fn, plain)
-        for ours, theirs in zip(given, plain, strict=True):
-            if isinstance(ours, Iterator):
-                assert _rest(ours) == _rest(theirs)
+        compiled_args, eager_args = make(same), make(same)
+        assert _result(optimized, compiled_args) == _result(fn, eager_args)
+        for compiled_arg, eager_arg in zip(compiled_args, eager_args, strict=True):
+            if isinstance(compiled_arg, Iterator):
+                assert _rest(compiled_arg) == _rest(eager_arg)
     assert dynexplore.counters["stats"]["graphs"] > 0
 
 
@@ -371,15 +371,15 @@ def steps_each_inside_another(x: Any, walks: Any) -> Any:
 def test_an_iterator_that_is_an_item_of_a_loop_stays_that_item_at_a_break(fn: Any, kind: str, nested: bool) -> None:
     """It had the loop's next item, because the loop's own iterator was advanced first."""
     lists = [[1, 2, 3], [4, 5, 6], [7, 8, 9]]
-    made: dict[str, Callable[[list[int]], Any]] = {
+    iterators: dict[str, Callable[[list[int]], Any]] = {
         "list": iter,
         "dict": lambda numbers: iter(dict.fromkeys(numbers, 0).items()),
         "strict zip": lambda numbers: zip(numbers, numbers, strict=True),
     }
     with dynexplore.config.patch(nested_graph_breaks=nested):
         optimized = dynexplore.optimize("eager")(fn)
-        x, values = optimized(torch.ones(2), [made[kind](numbers) for numbers in lists])
-    expected, plain = fn(torch.ones(2), [made[kind](numbers) for numbers in lists])
+        x, values = optimized(torch.ones(2), [iterators[kind](numbers) for numbers in lists])
+    expected, plain = fn(torch.ones(2), [iterators[kind](numbers) for numbers in lists])
     assert values == plain
     assert torch.equal(x, expected)
     assert dynexplore.counters["stats"]["graphs"] > 0
