@@ -99,7 +99,9 @@ def test_steps_do_to_the_stack_what_cpython_says() -> None:
                     # what is sent first: pushed by this instruction, or there from the beginning
                     assert ours == dis.stack_effect(dis.opmap[first.opname]) + FACTS.generator_entry_depth
                 else:
-                    assert ours == raw_effect(parsed, unit, jump), f"{first} in {code}"
+                    # from 3.14 CPython counts the push on the stack of the caller
+                    returned = 1 if first.opname == "RETURN_VALUE" and FACTS.version >= (3, 14) else 0
+                    assert ours == raw_effect(parsed, unit, jump) - returned, f"{first} in {code}"
 
 
 def test_every_step_is_canonical_and_jumps_to_a_step() -> None:

@@ -103,7 +103,7 @@ def _lay_out(units: list[Unit]) -> None:
         for unit in jumps:
             assert unit.target is not None
             distance = unit.target.start - unit.end
-            if (distance < 0) != (unit.opname in FACTS.backward_jumps):
+            if (distance < 0) != (unit.opname in FACTS.backward_jumps | FACTS.references):
                 raise ValueError(f"{unit.instruction} ({unit.opname}) cannot jump in that direction")
             unit.arg = abs(distance)
             if prefix_count(unit.arg) > unit.prefixes:

@@ -4,13 +4,15 @@ The idea: everything in the bytecode layer passes `Instruction` objects around, 
 point at other `Instruction` objects, so a list can be sliced, copied and concatenated, and only the assembler has to count bytes.
 A `Step` is one *canonical* instruction: the same for every Python, with its operand resolved (a name instead of a table index).
 
-In: nothing. Out: the types `Position`, `Handler`, `Instruction`, `Step`, `Label`.
+In: `FACTS`. Out: the types `Position`, `Handler`, `Instruction`, `Step`, `Label`.
 PyTorch's counterpart: `Instruction` and `InstructionExnTabEntry` in torch/_dynamo/bytecode_transformation.py.
 """
 
 from __future__ import annotations
 
 from typing import Any, NamedTuple
+
+from dynexplore.engine.bytecode.versions import FACTS
 
 
 class Position(NamedTuple):
@@ -95,6 +97,11 @@ class Instruction:
     def lineno(self) -> int | None:
         """The source line, or None where the compiler gave none."""
         return None if self.position is None else self.position.lineno
+
+    @property
+    def jump_target(self) -> Instruction | None:
+        """The instruction to which it may jump, or None; a `target` can also be one that the operand only refers to."""
+        return None if self.opname in FACTS.references else self.target
 
     def __repr__(self) -> str:
         shown = "" if self.arg is None and self.argval is None else f" {self.argval!r}"

@@ -62,9 +62,9 @@ def offset_of(instruction: Instruction) -> int:
 
 
 def operand_text(instruction: Instruction) -> str:
-    """The operand as readable text: a name, a constant, an operator, "to 34"; "" if there is none."""
+    """The operand as readable text: a name, a constant, an operator, "to 34", "from 34"; "" if there is none."""
     if instruction.target is not None:
-        return f"to {offset_of(instruction.target)}"
+        return f"{'from' if instruction.jump_target is None else 'to'} {offset_of(instruction.target)}"
     argval = instruction.argval
     kind = _KINDS.get(instruction.opname)
     if kind == "const":

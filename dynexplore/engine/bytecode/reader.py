@@ -346,7 +346,7 @@ def _lower(code: CodeType, instructions: list[Instruction]) -> tuple[list[Step],
         elif opname != "MAKE_CELL" or not in_prologue:
             operand = argval if instruction.target is None else None
             steps.append(Step(opname, operand, instruction, len(steps)))
-        if instruction.target is not None:
+        if instruction.target is not None and opname not in FACTS.references:
             jumps.append(steps[-1])
     for step in jumps:
         step.target = first_step[_jump_target(step, instructions)]
@@ -358,7 +358,7 @@ _LOWER = {decoding.opname: decoding.lower for decoding in DECODE if decoding is 
 
 def _jump_target(step: Step, instructions: list[Instruction]) -> int:
     """The index of the raw instruction at which a jump arrives: the interpreter skips END_FOR and END_SEND."""
-    target = step.origin.target
+    target = step.origin.jump_target
     assert target is not None
     index = target.index
     skips = FACTS.for_iter_skips if step.op == "FOR_ITER" else FACTS.send_skips if step.op == "SEND" else ()

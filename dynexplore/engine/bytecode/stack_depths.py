@@ -30,6 +30,11 @@ def _effect(unit: Unit, jump: bool) -> int:
     return effect
 
 
+def _jump_target(unit: Unit) -> Unit | None:
+    """The unit to which it may jump, or None."""
+    return None if unit.opname in FACTS.references else unit.target
+
+
 def stack_size(units: list[Unit], generator: bool) -> int:
     """The maximum stack depth, by following all paths through the code (CPython: stackdepth in compile.c)."""
     walk = _StackWalk(units)
@@ -90,11 +95,12 @@ class _StackWalk:
         passed: set[int] = set()
         while self.depths[index] < 0:
             unit = self.units[index]
-            if index in passed or (unit.target is None and unit.opname in ENDS):
+            jump_target = _jump_target(unit)
+            if index in passed or (jump_target is None and unit.opname in ENDS):
                 return 1  # unknown: a handler of the outermost region, which starts with its exception
             passed.add(index)
-            change += _effect(unit, unit.target is not None)
-            index = index + 1 if unit.target is None else self._index_of[unit.target]
+            change += _effect(unit, jump_target is not None)
+            index = index + 1 if jump_target is None else self._index_of[jump_target]
         return self.depths[index] - change
 
     def _begin(self, index: int, depth: int) -> None:
@@ -112,8 +118,9 @@ class _StackWalk:
             unit = self.units[index]
             if unit.instruction.handler is not None:
                 self._enter_handler(unit.instruction.handler, unit, depth)
-            if unit.target is not None:
-                self._begin(self._index_of[unit.target], depth + _effect(unit, True))
+            jump_target = _jump_target(unit)
+            if jump_target is not None:
+                self._begin(self._index_of[jump_target], depth + _effect(unit, True))
             depth += _effect(unit, False)
             if depth < 0 and self.strict:
                 raise ValueError(f"{unit.instruction} pops from an empty stack")

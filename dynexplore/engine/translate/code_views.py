@@ -92,7 +92,7 @@ def _make(code: CodeType) -> CodeView:
 
 
 def _rows(parsed: ParsedCode) -> tuple[ListingRow, ...]:
-    targets = {id(instruction.target) for instruction in parsed.instructions if instruction.target is not None}
+    targets = {id(instruction.jump_target) for instruction in parsed.instructions if instruction.jump_target is not None}
     steps: dict[int, list[StepView]] = {}
     for step in parsed.steps:
         steps.setdefault(id(step.origin), []).append(StepView(step.index, step.op, step_text(step)))
@@ -111,7 +111,7 @@ def _row(instruction: Instruction, is_target: bool, steps: tuple[StepView, ...])
         end_line=end_line or 0,
         column=-1 if column is None else column,
         end_column=-1 if end_column is None else end_column,
-        target=-1 if instruction.target is None else offset_of(instruction.target),
+        target=-1 if instruction.jump_target is None else offset_of(instruction.jump_target),
         is_target=is_target,
         steps=steps,
         role=instruction.role,

@@ -64,7 +64,7 @@ def _decoding(number: int) -> Decoding | None:
     shift = FACTS.compare_shift if opname == "COMPARE_OP" else FACTS.name_shift.get(opname, 0)
     with_arg = getattr(opcode, "hasarg", None)
     has_arg = number in with_arg if with_arg is not None else number >= opcode.HAVE_ARGUMENT
-    kind = "jump_back" if opname in FACTS.backward_jumps else _kind(number, opname)
+    kind = "jump_back" if opname in FACTS.backward_jumps | FACTS.references else _kind(number, opname)
     return Decoding(opname, kind, shift, FACTS.caches.get(opname, 0), has_arg, LOWER.get(opname))
 
 

@@ -34,8 +34,8 @@ FACTS: Facts = replace(
     caches={opname: size for opname, size in py313.FACTS.caches.items() if opname != "BINARY_SUBSCR"}
     | {"BINARY_OP": 5, "CALL_KW": 3},
     local_pairs=py313.FACTS.local_pairs | {"LOAD_FAST_BORROW_LOAD_FAST_BORROW": ("LOAD_FAST_BORROW", "LOAD_FAST_BORROW")},
-    # its operand refers to the SEND of its loop; it does not jump
-    backward_jumps=py313.FACTS.backward_jumps | {"END_ASYNC_FOR"},
+    # its operand refers to the END_SEND of its loop, where the other branch of sys.monitoring begins; it does not jump
+    references=frozenset({"END_ASYNC_FOR"}),
     # LOAD_SPECIAL 1 is __exit__, LOAD_SPECIAL 0 __enter__; each pushes a function and its receiver, or a method and NULL
     with_unit=(("COPY", 1), ("LOAD_SPECIAL", 1), ("SWAP", 2), ("SWAP", 3), ("LOAD_SPECIAL", 0), ("CALL", 0)),
     not_taken="NOT_TAKEN",

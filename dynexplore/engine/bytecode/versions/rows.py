@@ -56,6 +56,8 @@ class Facts:
     local_pairs: dict[str, tuple[str, str]]
     #: jumps whose operand counts backward
     backward_jumps: frozenset[str] = frozenset({"JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT"})
+    #: opcodes whose operand refers to an earlier instruction, to which they do not jump
+    references: frozenset[str] = frozenset()
     #: the raw opcodes and operands that enter a `with`, if no single opcode does
     with_unit: tuple[tuple[str, int], ...] = ()
     #: the opcode after a conditional jump that marks "not taken", for branch coverage tools
