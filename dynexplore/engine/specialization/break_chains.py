@@ -4,6 +4,9 @@ The idea: a break in a callee ends one graph for all frames of the call stack, s
 calls. A helper that breaks and is called in twenty places would be compiled in each of them, while as a frame of its own it is
 compiled once. So an instruction has a limit: after `MOST` chains, any other chain breaks at the outermost frame's call.
 
+For the same reason a function that broke through a chain when it was the outermost frame, and is then inlined in a caller, keeps
+its frame: the caller breaks at the call (`recorded_end`), and the function's graphs and resume functions are reused.
+
 In: the frame in which a graph ends, and the calls that led to it. Out: `BreakChains`, one per store, which each translation uses.
 PyTorch's counterpart: none; Dynamo creates a resume function for each chain.
 """
@@ -30,6 +33,15 @@ class BreakChains:
         """Forget all chains, together with the compiled code to which they belong."""
         self._alive.clear()
         self._chains.clear()
+
+    def recorded_end(self, chain: Sequence[tuple[CodeType, int]]) -> int:
+        """Where the longest recorded chain starts that is the end of this chain; 0 if there is none or all of it is."""
+        code, offset = chain[-1]
+        if self._alive.get(id(code)) is not code:
+            return 0
+        recorded = self._chains.get((id(code), offset), ())
+        callers = tuple((id(caller), place) for caller, place in chain[:-1])
+        return next((begin for begin in range(len(callers)) if callers[begin:] in recorded), 0)
 
     def admit(self, chain: Sequence[tuple[CodeType, int]]) -> bool:
         """Whether a graph may end at the last of these places, each a code object and an offset; if so, the chain is recorded."""

@@ -23,8 +23,9 @@ from dynexplore.engine.display_paths import shown_file
 from dynexplore.engine.events import UserFrame
 from dynexplore.engine.native import ENTRY_FILE
 from dynexplore.engine.provenance.sources import LocalSource, Scope
+from dynexplore.engine.specialization.break_chains import BreakChains
 from dynexplore.engine.specialization.module_classes import ModuleClasses
-from dynexplore.engine.translate.nested_frames import up_to_copied_call, up_to_repeated_block
+from dynexplore.engine.translate.nested_frames import up_to_copied_call, up_to_recorded_chain, up_to_repeated_block
 from dynexplore.engine.translate.resume import resume_point
 from dynexplore.engine.variables.contract.context import ObservedException
 
@@ -39,10 +40,11 @@ _CALL_IMPL: Any = nn.Module._call_impl
 class FrameStack:
     """The frames of one attempt, the root first; implements the protocol `ActiveFrames` of the trackers' context."""
 
-    def __init__(self, root: SymbolicFrame, classes: ModuleClasses, scope: Scope) -> None:
+    def __init__(self, root: SymbolicFrame, classes: ModuleClasses, scope: Scope, chains: BreakChains) -> None:
         self.root, self.root_began_at = root, root.pc
         self.scope = scope
         self._classes = classes
+        self._chains = chains
         self.running: list[SymbolicFrame] = []
         self.chain: list[SymbolicFrame] = [root]  # the frames in which the graph may end (nested_frames.py)
         self.root_only_forwards = False  # whether the root only forwards the call
@@ -85,7 +87,7 @@ class FrameStack:
         """Those of these frames, each called by the one before, whose graphs are one if it breaks in the last frame."""
         if self.root_only_forwards:
             return frames[:1]
-        return up_to_copied_call(up_to_repeated_block(frames, self._classes, self.scope))
+        return up_to_recorded_chain(up_to_copied_call(up_to_repeated_block(frames, self._classes, self.scope)), self._chains)
 
     def user_stack(self) -> tuple[UserFrame, ...]:
         """The frames as a traceback shows them, outermost first."""

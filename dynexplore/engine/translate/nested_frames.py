@@ -30,6 +30,7 @@ from dynexplore.engine.policy.nested_breaks import nested_breaks_enabled
 from dynexplore.engine.policy.skip import reads_its_frame, reads_its_locals, skip_reason
 from dynexplore.engine.policy.trace_rules import OWN_FOLDER
 from dynexplore.engine.provenance.sources import Scope, Source
+from dynexplore.engine.specialization.break_chains import BreakChains
 from dynexplore.engine.specialization.loop_carried import stored_around
 from dynexplore.engine.specialization.module_classes import ModuleClasses
 from dynexplore.engine.translate.call_places import callables_of, current_call, places_of_call
@@ -148,6 +149,16 @@ def up_to_copied_call(frames: Sequence[SymbolicFrame]) -> Sequence[SymbolicFrame
             if count > 1 and caller.unit_began_at >= 0:
                 return frames[:depth]
     return frames
+
+
+def up_to_recorded_chain(frames: Sequence[SymbolicFrame], chains: BreakChains) -> Sequence[SymbolicFrame]:
+    """These frames, each called by the one before, up to the call of a function that has broken here as the outermost frame.
+
+    As a separate frame it reuses its graphs and resume functions. Nested in another caller, they would all be captured again.
+    """
+    depth = max(depth for depth, frame in enumerate(frames) if frame.allows_partial_graph)
+    begin = chains.recorded_end([(frame.parsed.code, frame.current.offset) for frame in frames[: depth + 1]])
+    return frames[:begin] if begin and frames[begin - 1].unit_began_at >= 0 else frames
 
 
 def module_called(frame: SymbolicFrame) -> tuple[object, Source] | None:

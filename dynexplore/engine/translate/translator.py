@@ -155,7 +155,7 @@ class Translator:
         namespace = self.calls.namespaces[id(request.globals)]
         scope = Scope(request.values, request.closure, request.globals)
         built = root.build(original if original is not None else read(request.code), namespace)
-        self.frames = FrameStack(built, request.module_classes, scope)
+        self.frames = FrameStack(built, request.module_classes, scope, request.break_chains)
         if self.resume is not None:
             self.frames.chain += root.build_callees(self, self.frames.root)
         self.has_nested = False  # whether a callee was interpreted in which the graph might have ended
