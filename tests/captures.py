@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 from unittest import mock
 
+from torch.utils.hooks import RemovableHandle
+
 import dynexplore
 from dynexplore.engine import events as ev
 from dynexplore.engine.errors import DynexploreError
@@ -52,7 +54,10 @@ def capture(program: Program, backend: Any) -> Capture:
         return LOWER(graph, name, compiler, fake_mode, *rest)
 
     region = watched_store(backend, Options(), recording).region
-    with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()), mock.patch.object(codegen, "lower", lower):
+    with (
+        warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()), mock.patch.object(codegen, "lower", lower),
+        mock.patch.object(RemovableHandle, "next_id", RemovableHandle.next_id),  # a count of the whole process
+    ):  # fmt: skip
         warnings.simplefilter("ignore")
         try:
             program(functools.partial(optimized.wrap, region=region))

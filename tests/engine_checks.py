@@ -30,6 +30,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
+from seeding import seed_everything
 
 import dynexplore
 from dynexplore.engine.graph_breaks import KINDS
@@ -323,10 +324,7 @@ def global_modes() -> dict[str, Any]:
 def _same_random_numbers() -> Iterator[None]:
     # each side starts from the same numbers, and the test goes on with the ones it had
     before = torch.get_rng_state(), random.getstate()
-    torch.manual_seed(0)
-    random.seed(0)
-    if numpy := sys.modules.get("numpy"):
-        numpy.random.seed(0)
+    seed_everything()
     try:
         yield
     finally:

@@ -15,10 +15,11 @@ pytestmark = pytest.mark.plain("no frame is translated")
 
 @pytest.fixture(autouse=True)
 def as_it_was() -> Iterator[None]:
-    """The collector works, and nothing is frozen."""
-    yield
+    """The collector works, and nothing is frozen, what pytest collected (conftest.py) neither until the test is over."""
     gc.unfreeze()
+    yield
     gc.enable()
+    gc.freeze()
 
 
 def _made() -> list[list[Any]]:

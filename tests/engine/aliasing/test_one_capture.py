@@ -14,11 +14,11 @@ import types
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import numpy
 import pytest
 import torch
 from captures import differences_by_backend
 from programs.program_table import Programs
+from seeding import seed_everything
 
 import dynexplore
 from dynexplore.engine.aliasing.eligibility import RULES
@@ -109,6 +109,28 @@ def test_floats_are_captured_alike(program: Any) -> None:
     assert differences_by_backend(two_calls) == []
 
 
+def test_hooks_that_the_first_call_registers_are_captured_alike() -> None:
+    """The guards name the hooks of a module by their numbers, which torch counts over the process."""
+
+    class Registers(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.linear = torch.nn.Linear(3, 3)
+
+        def forward(self, x: Any) -> Any:
+            if not self.linear._forward_hooks:
+                self.linear.register_forward_hook(lambda module, args, output: output * 2)
+            return self.linear(x)
+
+    def two_calls(optimize: Optimize) -> None:
+        seed_everything()
+        run = optimize(Registers())
+        for _ in range(2):
+            run(torch.ones(3))
+
+    assert differences_by_backend(two_calls) == []
+
+
 @pytest.mark.soak
 def test_models_are_captured_alike(capfd: pytest.CaptureFixture[str]) -> None:
     """Those of the benchmarks; which package a model needs and is not there is said."""
@@ -128,10 +150,3 @@ def test_models_are_captured_alike(capfd: pytest.CaptureFixture[str]) -> None:
             differ[model.name] = differences_by_backend(program)
             print(f"{model.name}: {len(differ[model.name])} lines differ", file=sys.stderr)
     assert {name: lines for name, lines in differ.items() if lines} == {}
-
-
-def seed_everything() -> None:
-    """Each run draws the same random numbers."""
-    random.seed(0)
-    numpy.random.seed(0)
-    torch.manual_seed(0)

@@ -12,7 +12,7 @@ import threading
 import time
 import traceback
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from types import CodeType
 from typing import Any
 
@@ -919,12 +919,10 @@ def test_a_region_without_a_store_only_asks() -> None:
 
 
 @pytest.fixture
-def nothing_old_to_collect() -> Iterator[None]:
+def nothing_old_to_collect() -> None:
     """The garbage collector looks at what the test makes, and not at all that the tests before it imported."""
     gc.collect()
     gc.freeze()
-    yield
-    gc.unfreeze()
 
 
 @pytest.mark.usefixtures("nothing_old_to_collect")
