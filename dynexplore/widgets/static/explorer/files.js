@@ -6,7 +6,7 @@
  */
 
 import { withSketches } from "./sketched.js";
-import { inflated, unpacked } from "./unpack.js";
+import { inflated, opened } from "./unpack.js";
 
 /** The version of the data's shape that this reads. */
 export const SCHEMA = 5;
@@ -31,7 +31,7 @@ export async function dataIn(file) {
   if (!data && SEVERAL.test(text)) throw new NoRecording(`${file.name} has several recordings: open that page itself.`);
   if (!data) throw new NoRecording(`${file.name} has no recording. Drop a page that --html or save_html wrote, or a file of --pack or --json.`);
   if (data.schema !== SCHEMA) throw new NoRecording(`${file.name} was saved by a different version of dynexplore.`);
-  return withSketches(unpacked(data));
+  return withSketches(opened(data));
 }
 
 /** @param {Dropped} file @returns {Promise<string>} its text; of a packed one, unpacked */

@@ -1,33 +1,34 @@
 // @ts-check
 /**
  * The link table: which items, instructions and spans belong together. The same answers as views/links.py gives.
+ *
+ * Which idea lives here: a recording of 200,000 steps has half a million links, and a person asks for those of one item at a time. So
+ * nothing is laid out by key in advance but what every step asks for: the places of an item, and the items of a place. What belongs
+ * to an instruction or a span is looked for when it is asked.
  */
 
-import { push } from "./dom.js";
+import { namesIn, unpacked } from "./unpack.js";
 
 /** What belongs to what; `items` come from `places`, and a place has the keys of its instruction and its span. */
 export class Links {
   /** @param {import("./types.js").Data} data */
   constructor(data) {
-    this.items = new Map(Object.entries(data.links.items));
+    this.data = data;
     /** @type {string[][]} */
-    this.places = data.links.places;
-    /** @type {string[][]} the items that come from each place */
-    this.itemsAt = this.places.map(() => []);
-    for (const [item, places] of this.items) for (const place of places) this.itemsAt[place].push(item);
-    /** @type {Map<string, number[]>} instruction or span -> places */
-    this.placesOf = new Map();
-    this.places.forEach((keys, place) => keys.forEach((key) => push(this.placesOf, key, place)));
-    /** @type {Map<string, string[]>} instruction -> its span, span -> its instructions */
-    this.near = new Map();
-    for (const [id, code] of Object.entries(data.codes)) {
-      for (const row of code.rows) {
-        if (row.endLine === undefined) continue;
-        const span = spanKey(id, row);
-        push(this.near, `instruction:${id}:${row.offset}`, span);
-        push(this.near, span, `instruction:${id}:${row.offset}`);
-      }
-    }
+    this.places = unpacked(data.links.places);
+    const [keys, places] = namesIn(data.links.items);
+    /** @type {string[]} */
+    this.keys = keys;
+    /** @type {Map<string, number[]>} */
+    this.items = new Map();
+    for (let at = 0; at < keys.length; at += 1) this.items.set(keys[at], places[at]);
+    /** The numbers of the items of all places, those of one place after each other, and where those of each place end. */
+    this.ends = new Int32Array(this.places.length + 1);
+    for (const of of places) for (const place of of) this.ends[place + 1] += 1;
+    for (let place = 0; place < this.places.length; place += 1) this.ends[place + 1] += this.ends[place];
+    this.numbers = new Int32Array(this.ends[this.places.length]);
+    const next = this.ends.slice();
+    for (let at = 0; at < keys.length; at += 1) for (const place of places[at]) this.numbers[next[place]++] = at;
   }
 
   /**
@@ -35,14 +36,30 @@ export class Links {
    * @returns {Set<string>} all that belongs to it, itself left out
    */
   related(item) {
-    const items = new Set(this.near.get(item) ?? []);
+    const items = new Set(this.near(item));
     const own = this.items.get(item);
-    for (const place of own ?? this.placesOf.get(item) ?? []) {
-      for (const other of this.itemsAt[place]) items.add(other);
+    for (const place of own ?? this.placesOf(item)) {
+      for (let at = this.ends[place]; at < this.ends[place + 1]; at += 1) items.add(this.keys[this.numbers[at]]);
       if (own) for (const key of this.places[place]) items.add(key);
     }
     items.delete(item);
     return items;
+  }
+
+  /** The places of an instruction or of a span. @param {string} key @returns {number[]} */
+  placesOf(key) {
+    const found = [];
+    for (let place = 0; place < this.places.length; place += 1) if (this.places[place].includes(key)) found.push(place);
+    return found;
+  }
+
+  /** The span of an instruction, the instructions of a span. @param {string} key @returns {string[]} */
+  near(key) {
+    const [kind, id, offset] = key.split(":");
+    if (kind !== "instruction" && kind !== "span") return [];
+    const rows = (this.data.codes[id]?.rows ?? []).filter((row) => row.endLine !== undefined);
+    if (kind === "span") return rows.filter((row) => spanKey(id, row) === key).map((row) => `instruction:${id}:${row.offset}`);
+    return rows.filter((row) => String(row.offset) === offset).map((row) => spanKey(id, row));
   }
 }
 

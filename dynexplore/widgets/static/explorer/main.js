@@ -13,7 +13,7 @@ import { Live } from "./live.js";
 import { Explorer } from "./page.js";
 import { Together } from "./together.js";
 import { withSketches } from "./sketched.js";
-import { inflated, unpacked } from "./unpack.js";
+import { inflated, opened } from "./unpack.js";
 
 /**
  * Show the explorer of `data` in `host`.
@@ -24,12 +24,12 @@ import { inflated, unpacked } from "./unpack.js";
  * @returns {Explorer | null}
  */
 export function mount(host, given, live = null, ownsAddress = false) {
-  const data = withSketches(unpacked(given));
+  const data = withSketches(opened(given));
   if (data?.schema !== SCHEMA) {
     host.append(make("p", "dynexplore", "This recording was saved by a different version of dynexplore."));
     return null;
   }
-  return new Explorer(host, data, live, ownsAddress, live ? new Editing(live, unpacked) : null);
+  return new Explorer(host, data, live, ownsAddress, live ? new Editing(live, opened) : null);
 }
 
 /**
@@ -39,7 +39,7 @@ export function mount(host, given, live = null, ownsAddress = false) {
  * @param {import("./together.js").Beside} beside
  */
 export function together(host, both, beside) {
-  return new Together(host, both.map(unpacked), beside);
+  return new Together(host, both.map(opened), beside);
 }
 
 /**
@@ -87,7 +87,7 @@ export default {
     const live = new Live(model);
     const read = () => JSON.parse(model.get("data"));
     const explorer = mount(el, read(), live);
-    const onData = () => explorer?.editing?.complete(unpacked(read())); // the first view was all there was until now
+    const onData = () => explorer?.editing?.complete(opened(read())); // the first view was all there was until now
     const onInterrupted = () => model.get("interrupted") && explorer?.rest?.interrupted();
     model.on("change:data", onData);
     model.on("change:interrupted", onInterrupted);

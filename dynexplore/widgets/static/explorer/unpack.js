@@ -35,34 +35,54 @@ function bytesOf(letters) {
 }
 
 /**
+ * The data of an explorer, unpacked where it stands. Its link table, of half a million entries in a large recording, is left to its
+ * reader (links.js).
+ * @param {any} data
+ * @returns {any}
+ */
+export function opened(data) {
+  for (const key of Object.keys(data ?? {})) if (key !== "links") data[key] = unpacked(data[key]);
+  return data;
+}
+
+/**
+ * The same data, unpacked where it stands.
  * @param {any} data
  * @returns {any}
  */
 export function unpacked(data) {
   if (typeof data !== "object" || data === null) return data;
-  if (Array.isArray(data)) return data.some((one) => typeof one === "object") ? data.map(unpacked) : data;
+  if (Array.isArray(data)) {
+    for (let at = 0; at < data.length; at += 1) if (typeof data[at] === "object") data[at] = unpacked(data[at]);
+    return data;
+  }
   if ("$columns" in data) return rowsOf(data);
   if ("$deltas" in data) return counted(data);
   if ("$names" in data) {
-    const values = unpacked(data.$values);
-    return Object.fromEntries(data.$names.flatMap(unpacked).map((/** @type {string} */ name, /** @type {number} */ at) => [name, values[at]]));
+    const [names, values] = namesIn(data);
+    return Object.fromEntries(names.map((name, at) => [name, values[at]]));
   }
-  for (const key of Object.keys(data)) data[key] = unpacked(data[key]);
+  for (const key of Object.keys(data)) if (typeof data[key] === "object") data[key] = unpacked(data[key]);
   return data;
+}
+
+/** The names and the values of an object, packed or not. @param {any} object @returns {[string[], any[]]} */
+export function namesIn(object) {
+  if (!("$names" in object)) return [Object.keys(object), Object.values(object)];
+  return [object.$names.flatMap(unpacked), unpacked(object.$values)];
 }
 
 /** Objects from the columns of their fields. @param {any} table */
 function rowsOf({ $kinds, $which, $columns }) {
-  /** @type {Record<string, any[]>} */
-  const columns = unpacked($columns);
-  /** @type {Record<string, number>} how many of each column are taken */
-  const taken = {};
-  for (const name of Object.keys(columns)) taken[name] = 0;
-  const which = $which ? unpacked($which) : Array(columns[$kinds[0][0]].length).fill(0);
+  /** @type {Map<string, {values: any[], taken: number}>} the columns, and how many of each are taken */
+  const columns = new Map();
+  for (const name of Object.keys($columns)) columns.set(name, { values: unpacked($columns[name]), taken: 0 });
+  const kinds = $kinds.map((/** @type {string[]} */ names) => names.map((name) => ({ name, column: /** @type {any} */ (columns.get(name)) })));
+  const which = $which ? unpacked($which) : Array(columns.get($kinds[0][0])?.values.length).fill(0);
   return which.map((/** @type {number} */ kind) => {
     /** @type {Record<string, any>} */
     const object = {};
-    for (const name of $kinds[kind]) object[name] = columns[name][taken[name]++];
+    for (const { name, column } of kinds[kind]) object[name] = column.values[column.taken++];
     return object;
   });
 }
