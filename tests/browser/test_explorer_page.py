@@ -173,6 +173,28 @@ def test_keys_do_not_leak(opened: Opened) -> None:
     assert [key for key in page.evaluate("heard") if key not in ("Shift", "Control")] == ["Enter", "s"]
 
 
+NOTEBOOK_7 = """() => {
+  globalThis.heard = [];
+  document.addEventListener('keydown', ({ key, target }) => target.hasAttribute('data-lm-suppress-shortcuts') || heard.push(key), true);
+}"""
+"""Hears keys before the explorer does, as Notebook 7 does, and leaves out what its shortcuts leave out."""
+
+
+def test_keys_do_not_leak_to_who_hears_them_first(opened: Opened) -> None:
+    """Notebook 7 hears keys at the document, before the explorer: only those that are its own, also behind others."""
+    page = opened(toy())
+    page.evaluate(NOTEBOOK_7)
+    page.get_by_role("button", name="Step forward").focus()
+    for key in ("j", "d", "d", "ArrowRight", "x"):
+        page.keyboard.press(key)
+    assert page.evaluate("heard") == []
+    page.keyboard.press("Shift+Enter")
+    page.keyboard.press("d")
+    page.keyboard.press("Control+s")
+    page.get_by_role("searchbox").press("j")
+    assert [key for key in page.evaluate("heard") if key not in ("Shift", "Control")] == ["Enter", "s"]
+
+
 def test_rows_are_reached_by_keyboard(opened: Opened) -> None:
     """Arrow keys move between the rows of the pane that has the focus, and Enter chooses one."""
     page = opened(toy())
@@ -205,7 +227,10 @@ def test_text_can_be_read_in_both_themes(opened: Opened, scheme: str) -> None:
 def test_the_data_arrives_as_it_was(opened: Opened, name: str) -> None:
     """What a file holds packed is unpacked to what the views made."""
     recording = SAMPLES[name]()
-    there = opened(recording).evaluate("dynexplore.data")
+    page = opened(recording)
+    there = page.evaluate("dynexplore.data")
+    links = "({ items, places }) => ({ items: Object.fromEntries(items), places })"
+    there["links"] = page.evaluate(f"({links})(dynexplore.links)")  # which unpacks them
     assert {frame: len(drawings) for frame, drawings in there["diagrams"].items()} == {
         str(frame["id"]): len(frame["graphs"]) for frame in there["frames"]
     }

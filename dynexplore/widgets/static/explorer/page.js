@@ -14,6 +14,7 @@ import { make, makeButton, prose } from "./dom.js";
 import { isInEditor } from "./editing.js";
 import { tellWhole } from "./fitted.js";
 import { States } from "./fold.js";
+import { isThePages, keepKeys } from "./keptkeys.js";
 import { FAILED } from "./kinds.js";
 import { Links } from "./links.js";
 import { Order } from "./order.js";
@@ -100,6 +101,7 @@ export class Explorer {
     this.root.tabIndex = -1; // a click anywhere in it gives it the keys
     this.root.setAttribute("role", "region");
     this.root.setAttribute("aria-label", data.summary);
+    keepKeys();
     this.root.addEventListener("keydown", (event) => this.onKey(event));
     this.root.addEventListener("click", (event) => this.onClick(event));
     tellWhole(this.root);
@@ -533,7 +535,7 @@ export class Explorer {
       if (event.defaultPrevented || !(event.ctrlKey || event.metaKey)) event.stopPropagation();
       return;
     }
-    if (event.ctrlKey || event.metaKey || (event.shiftKey && event.key === "Enter")) return;
+    if (isThePages(event)) return;
     event.stopPropagation();
     if (event.altKey || event.key === "Tab") return;
     if (event.target === this.search.field) {
