@@ -258,6 +258,9 @@ class _Rooms:
         bundle: display_hooks.Bundle = importlib.import_module("dynexplore.widgets.display").mimebundle(shown)
         return bundle
 
+    def explorer(self, shown: Any) -> Any:
+        return importlib.import_module("dynexplore.widgets.display").explorer(shown)
+
     def save(self, shown: Any, path: str | os.PathLike[str], *, redact: bool) -> str:
         holds: str = importlib.import_module("dynexplore.widgets.exports").save(shown, path, redact=redact)
         return holds

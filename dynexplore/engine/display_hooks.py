@@ -1,10 +1,11 @@
 """Display hooks for the layers above the engine: show a recording in a notebook, write it to a file.
 
-The idea: a recording can be displayed (`_repr_mimebundle_`) and saved (`save`), but its appearance is the task of views/ and
+The idea: a recording can be displayed (`_repr_mimebundle_`; `_display_` by marimo) and saved (`save`), but its appearance is the task of views/ and
 widgets/, which the engine does not import. So the engine has a registry for these functions, and the public package
 (dynexplore/__init__.py) registers functions that import those layers on first use.
 
-In: `connect`, called by the public package. Out: `mimebundle(shown)` and `save(shown, path)`, called by Recording and Explanation;
+In: `connect`, called by the public package. Out: `mimebundle(shown)`, `explorer(shown)` and `save(shown, path)`, called by Recording and
+Explanation;
 `table`, for the engine's own counts; `Displayable`, whose subclasses are displayed by `words` and `picture`: events and other
 single records. PyTorch's counterpart: none.
 """
@@ -24,6 +25,9 @@ class DisplayHooks(Protocol):
 
     def mimebundle(self, shown: Any) -> Bundle:
         """A notebook's display of a recording or an explanation; empty if its repr is enough."""
+
+    def explorer(self, shown: Any) -> Any:
+        """The explorer of a recording or an explanation, for a notebook that asks for an object and not for data by MIME type."""
 
     def save(self, shown: Any, path: str | os.PathLike[str], *, redact: bool) -> str:
         """Write it in the format of the extension of `path`; returns one sentence that describes the file's contents."""

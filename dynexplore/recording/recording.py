@@ -392,6 +392,10 @@ class Recording(EventLog):
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> display_hooks.Bundle:
         return display_hooks.connected().mimebundle(self)
 
+    def _display_(self) -> Any:
+        """Used by marimo to display the result of a cell."""
+        return display_hooks.connected().explorer(self)
+
     def save(self, path: str | os.PathLike[str], *, redact: bool = False) -> str:
         """Write the recording in the format given by the extension of `path`, and return a sentence on what the file contains.
 

@@ -156,6 +156,10 @@ class Explanation:
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> display_hooks.Bundle:
         return display_hooks.connected().mimebundle(self)
 
+    def _display_(self) -> Any:
+        """Used by marimo to display the result of a cell."""
+        return display_hooks.connected().explorer(self)
+
     def save(self, path: str | os.PathLike[str], *, redact: bool = False) -> str:
         """Write the recording to a file, as `Recording.save` does."""
         return self.recording.save(path, redact=redact)

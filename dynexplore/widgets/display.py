@@ -7,8 +7,11 @@ displayed them, and are closed together with its output, as are the names under 
 In JupyterLab the static page is an output of its own before the explorer, and hidden while that lives: a notebook that is opened
 again shows it in place of the widget that is no more.
 
+marimo has no IPython shell: it asks an object for another one to display, and runs anywidgets. There a widget lives as long as the
+object that it displays.
+
 In: a Recording, or anything with a `recording`.
-Out: `mimebundle(shown)`, which `_repr_mimebundle_` of both returns to IPython.
+Out: `mimebundle(shown)`, which `_repr_mimebundle_` of both returns to IPython; `explorer(shown)`, which `_display_` returns to marimo.
 
 PyTorch's counterpart: none.
 """
@@ -21,7 +24,7 @@ from typing import Any
 
 from IPython import get_ipython
 from IPython.core.interactiveshell import InteractiveShell
-from IPython.display import display
+from IPython.display import HTML, display
 
 from dynexplore.engine.display_hooks import Bundle
 from dynexplore.recording.recording import recording_of
@@ -48,6 +51,15 @@ def mimebundle(shown: Any) -> Bundle:
     if "deletedCells" in _metadata(shell):  # JupyterLab shows the form that it likes best, or an error, but no other form
         display(notebook_output.separate_output(data.pop("text/html"), data["text/plain"]), raw=True)
     return (data, metadata) if metadata else data
+
+
+def explorer(shown: Any) -> Any:
+    """The explorer as a widget, with all data at once; the static page if no widget can be created."""
+    if not HAS_WIDGETS:
+        return HTML(notebook_output.mimebundle(recording_of(shown))["text/html"])
+    widget = Explorer(shown)
+    weakref.finalize(shown, widget.end)
+    return widget
 
 
 # -- the output of a cell ----------------------------------------------------------------------------------------------

@@ -21,6 +21,9 @@ class Echo:
     def mimebundle(self, shown: object) -> display_hooks.Bundle:
         return {"text/plain": f"showing {type(shown).__name__}"}
 
+    def explorer(self, shown: object) -> str:
+        return f"explorer of {type(shown).__name__}"
+
     def save(self, shown: object, path: object, *, redact: bool) -> str:
         return f"{path} {redact}"
 
@@ -41,6 +44,7 @@ def test_a_recording_asks_whoever_is_connected() -> None:
         Recording()._repr_mimebundle_()
     display_hooks.connect(Echo())
     assert Recording()._repr_mimebundle_() == {"text/plain": "showing Recording"}
+    assert Recording()._display_() == "explorer of Recording"
     assert Recording().save("x.html", redact=True) == "x.html True"
 
 

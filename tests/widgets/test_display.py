@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import json
 import subprocess
 import sys
 import weakref
@@ -10,9 +11,11 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+import torch
 from ipywidgets.widgets.widget import Widget, _instances
 from notebook_shell import Notebook
 
+import dynexplore
 from dynexplore.views import first_view
 from dynexplore.widgets import display
 from dynexplore.widgets import explorer as explorer_module
@@ -107,6 +110,24 @@ def test_without_anywidget_the_static_page_is_shown(notebook: Notebook, monkeypa
     """Where anywidget is not installed recordings are shown as the static page."""
     monkeypatch.setattr(display, "HAS_WIDGETS", False)
     assert set(bundle(notebook.shell, toy())) == {"text/plain", "text/html"}
+
+
+def test_marimo_gets_the_explorer_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    """marimo has no shell of IPython: `_display_` of an explanation is a widget with all data, which ends with what it shows."""
+    explanation = dynexplore.explain(lambda x: x * 2, torch.ones(2))
+    shown = explanation._display_()
+    assert isinstance(shown, Explorer) and json.loads(shown.data)["frames"] and "isFirstView" not in json.loads(shown.data)
+    assert isinstance(explanation.recording._display_(), Explorer)
+    monkeypatch.setattr(display, "HAS_WIDGETS", False)
+    assert "1 graph" in explanation._display_().data
+    recording = toy()
+    ended = []
+    monkeypatch.setattr(display, "HAS_WIDGETS", True)
+    monkeypatch.setattr(Explorer, "end", lambda self: ended.append(self))
+    last = recording._display_()
+    del recording
+    gc.collect()
+    assert ended == [last]
 
 
 def test_display_loads_without_anywidget() -> None:
