@@ -1,8 +1,9 @@
 """Measure how fast the explorer is in a real Chromium: recording, HTML file, and user actions.
 
-    python -m dynexplore bench explorer [--quick] [--models 2000 10000 vit bert bert-12] [--jupyterlab] [--json OUT]
+    python -m dynexplore bench explorer [--quick] [--models small 2000 10000 vit bert bert-12] [--jupyterlab] [--json OUT]
 
-The models are functions of 2,000 and 10,000 bytecode instructions, and a whole ViT and BERT with 2 and with 12 layers.
+The models are a small function with a graph break, functions of 2,000 and 10,000 bytecode instructions, and a whole ViT and BERT
+with 2 and with 12 layers.
 `explain` is its CPU time over that of a plain capture. In the browser, times are in milliseconds: from a key press to the
 painted page (medians), and from opening the file to the first painted step. The budgets are 50 for a step, 1,000 for the first
 view, and 3 for `explain`; a file may have 500 KB at 2,000 instructions, and 1,400 KB with graphviz for a BERT of 12 layers (a
@@ -153,7 +154,21 @@ SHOWS = """
     print((time.perf_counter() - began) * 1e3, (time.process_time() - worked) * 1e3)
 """
 
+def _branching() -> Made:
+    """A model whose forward is a small function with a graph break."""
+
+    class Branching(nn.Module):
+        def forward(self, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+            x = a / (torch.abs(a) + 1)
+            if b.sum() < 0:
+                b = b * -1
+            return x * b
+
+    return Branching(), (torch.ones(3), -torch.ones(3)), {}
+
+
 AMONG = [
+    Model("small", "playwright", _branching),
     *(Model(str(count), "playwright", _long(count)) for count in (2000, 10000)),
     *(model for model in MODELS if model.name in ("vit", "bert")),
     Model("bert-12", "transformers", transformer("BertModel", "BertConfig", tokens)),

@@ -432,11 +432,15 @@ def _and_recompile(recording: Recording) -> tuple[str, str]:
     happened = changes[0].happened
     names = dict.fromkeys(difference.name for difference in changes if difference.happened == happened)
     listed = _and(_few([*names], 2))
-    alike = sum(
-        difference.happened == happened or other.source == failed.source
+    counted_changes = [
+        difference
         for difference, (_, other) in zip(changes, failures, strict=True)
-    )
+        if difference.happened == happened or other.source == failed.source
+    ]
+    alike = len(counted_changes)
     changed_names = changes[0].of_several(listed) if len(names) > 1 else str(changes[0])
+    if any(difference.happened != happened for difference in counted_changes):
+        changed_names = changed_names.replace(" changed from ", " changed, first from ")
     count = f"{alike} because " if alike < len(recording.of(ev.Recompiled)) else ""
     causes = causes_of(recording, first.frame)
     if len(causes) > 1 and len(names) == 1:
@@ -532,9 +536,19 @@ def cause_alone(broke: ev.GraphBroke) -> str:
 
 def _title(broke: ev.GraphBroke) -> str:
     """The title of a break; for torch.compile including the function that is not traced, or the reason why an operator rejected
-    its arguments, because its titles lack these.
+    its arguments, because its titles lack these. An array is a tensor in the graph, but not in the program.
+
+    >>> facts = (("operation", "float() of a numpy number"),)
+    >>> _title(ev.GraphBroke(frame=1, kind="DX101", title="converting a tensor to a Python number", reason="", facts=facts))
+    'converting a numpy value to a Python number'
     """
-    return dict(broke.facts).get("said", broke.title).rstrip(".")
+    facts = dict(broke.facts)
+    is_of_numpy = _OF_NUMPY.search(facts.get("operation", "")) is not None
+    title = re.sub(r"\ba tensor\b", "a numpy value", broke.title) if is_of_numpy else broke.title
+    return facts.get("said", title).rstrip(".")
+
+
+_OF_NUMPY = re.compile(r"^ndarray\.|\bof a(?: numpy number|n array)$")
 
 
 def _in_library(broke: ev.GraphBroke) -> str:

@@ -35,7 +35,7 @@ from dynexplore.views.headline import (
     place_of_break,
     remedy_of_backend,
 )
-from dynexplore.views.miss_reasons import call_of_frame
+from dynexplore.views.miss_reasons import Reason, call_of_frame
 from dynexplore.views.names import frame_name, is_library, plain_name, short_file, skipped_name
 from dynexplore.views.program_report import closest_candidate
 from dynexplore.views.raising_operators import raising_operators
@@ -374,11 +374,11 @@ def _facts(recording: Recording, cost: Cost, event: ev.GraphBroke | ev.Recompile
     failed = next(iter(recording.of_frame(event.frame, ev.GuardFailed)), None) if event is not None else None
     if failed is not None:
         facts.append(["guard", _check(recording, failed), "code"])
-    for number, reason in enumerate(cost.reasons.values()):
+    for number, (key, reason) in enumerate(cost.reasons.items()):
         if number == 0:
             facts += [["expected", reason.expected, "code"], ["found", reason.actual, "code"]]
         elif number <= _MOST_FACTS:
-            facts.append(["also", str(reason.change), ""])
+            facts.append(_further(recording, reason, is_cause=key in cost.causes))
         if number == 0 and (used := _used(cost))[0]:
             place, code = used
             facts += [[_USED_AT, place, ""], [place.rpartition(":")[2], code, "line"]]
@@ -388,6 +388,20 @@ def _facts(recording: Recording, cost: Cost, event: ev.GraphBroke | ev.Recompile
         if line.code.strip():
             facts.append([str(line.line), line.code.strip(), "line"])
     return facts
+
+
+def _further(recording: Recording, reason: Reason, *, is_cause: bool) -> list[str]:
+    """Another value that changed: of the version that was tried first, or of the one which rejected it."""
+    if is_cause or not reason.entries:
+        return ["also", str(reason.change), ""]
+    return [f"version {_version(recording, reason.entries[0])}", f"also rejects the call: {reason.change}", ""]
+
+
+def _version(recording: Recording, entry: int) -> int:
+    """The number of a cache entry among those of its function."""
+    added = recording.of(ev.CacheEntryAdded)
+    codes = {event.code for event in added if event.entry == entry}
+    return sum(event.code in codes and event.entry <= entry for event in added) or 1
 
 
 def _check(recording: Recording, failed: ev.GuardFailed) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import re
 from typing import Any
@@ -497,6 +498,20 @@ def test_numbers_in_boxes_are_lines_of_the_file_in_the_heading(opened: Opened) -
     expect(page.locator(".dynx-diagram > .dynx-title h3")).to_have_text("Sequential.forward")
     expect(page.locator(".dynx-figure .dynx-node").first).to_be_visible()
     assert page.locator(".dynx-figure .dynx-corner").count() == 0
+    assert page.locator(".dynx-colors button").all_inner_texts() == ["None", "Time", "Bytes"]  # no line colors them
+
+
+def test_an_operator_of_a_callee_has_the_line_of_the_callee(opened: Opened) -> None:
+    """Boxes and ranking name the line that computes, not the one that calls the layers, where both are in the same file."""
+    page = opened(dynexplore.explain(Layers())(torch.randn(2, 4)).recording, view="")
+    page.keyboard.press("3")
+    inner, outer = (one.__code__.co_firstlineno for one in (Layer.forward, Layers.forward))
+    numbers = {int(text) for text in page.locator(".dynx-figure .dynx-corner").all_text_contents()}
+    called = set(range(inner + 1, inner + 1 + len(Layer.forward.__code__.co_code)))
+    assert outer + 2 not in numbers and outer + 3 in numbers and numbers - {outer + 3} <= called
+    ranked = page.locator(".dynx-share-name").all_inner_texts()
+    assert {int(text.split()[1]) for text in ranked} <= numbers
+    assert page.locator(".dynx-share-code").all_inner_texts()[0] in inspect.getsource(Layer.forward)
 
 
 def test_no_edge_runs_through_the_title_of_equal_layers(opened: Opened) -> None:

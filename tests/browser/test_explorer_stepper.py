@@ -82,6 +82,20 @@ def test_jumps_to_breaks(opened: Opened) -> None:
     assert position(page) == 18 and page.locator(".dynx-source h3").inner_text().startswith("toy example.py")
 
 
+def test_who_steps_by_line_reads_the_line(opened: Opened) -> None:
+    """The position names the line while one steps by line, and the instruction while one steps by that."""
+    page = opened(toy(), view="")
+    page.keyboard.press("2")
+    page.keyboard.press("l")
+    page.keyboard.press("Home")
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowRight")
+    line = page.evaluate("dynexplore.lineOf(dynexplore.state)")
+    assert status(page).endswith(f": line {line}")
+    page.keyboard.press("i")
+    assert status(page).endswith(f": {page.evaluate('dynexplore.state.text')}")
+
+
 def test_discarded_attempts_are_shown_where_they_are_wanted(opened: Opened) -> None:
     """At first no strip shows them and no step visits them, but for the break that one met; the button or the key brings them."""
     page = opened(toy(), view="")

@@ -644,7 +644,7 @@ def test_the_graph_grows_and_shrinks(opened: Opened) -> None:
         sizes.append(page.locator(".dynx-growing .dynx-node").count())
         places.add(page.locator(".dynx-growing :is(.dynx-node, .dynx-later) > rect").evaluate_all(where))
     assert sizes == sorted(sizes) and sizes[-1] == 7 and len(places) == 1
-    assert page.locator(".dynx-growing h3").inner_text() == "Graph 1: 5 operators"
+    assert page.locator(".dynx-growing h3").inner_text() == "Graph 1: 5 operators; then graph 2"  # whose boxes are not counted
     page.keyboard.press("ArrowLeft")
     assert page.locator(".dynx-growing .dynx-node").count() == 6
     page.evaluate("dynexplore.choose('node:1:abs_1')")
@@ -652,7 +652,9 @@ def test_the_graph_grows_and_shrinks(opened: Opened) -> None:
     page.locator(".dynx-growing .dynx-node").first.click()
     expect(page.locator(".dynx-growing .dynx-chosen")).to_contain_text("a")
     page.evaluate("dynexplore.show(dynexplore.walk[0], 17)")
-    assert page.locator(".dynx-growing h3").inner_text() == "Graph 1: 5 operators"
+    assert page.locator(".dynx-growing h3").inner_text() == "Graph 1: 5 operators; then graph 2"
+    page.evaluate("dynexplore.show(dynexplore.walk[1], dynexplore.states(dynexplore.walk[1]).lastInstruction)")
+    assert page.locator(".dynx-growing h3").inner_text() == "Graph 2: 2 operators; after graph 1"
 
 
 def test_both_graphs_of_a_break_are_one_picture(opened: Opened) -> None:

@@ -152,6 +152,24 @@ def test_another_call_is_no_loop() -> None:
     assert what.endswith(f"4 recompiles ({why}).")
 
 
+def test_a_value_that_changes_again_and_again_is_said_by_its_first_change() -> None:
+    """The cause of several recompiles is not one change, where the value was another one each time."""
+
+    class Counted(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.calls = 0
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            self.calls += 1
+            x = x * 2 if self.calls % 3 else x * 3
+            graph_break()
+            return x + self.calls
+
+    recording = explain(Counted()).calls(*[(torch.ones(2),)] * 4).recording
+    assert "because `self.calls` changed, first from 0 to 1" in (what := headline(recording).summary), what
+
+
 def test_the_last_round_is_named() -> None:
     """That a loop ends is compiled once, and is no fault."""
 

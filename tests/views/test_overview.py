@@ -359,3 +359,12 @@ def test_causes_of_torch_compile_name_the_code(title: str, why: str, code: str, 
 def test_seconds_have_a_unit_and_three_digits(seconds: float, text: str) -> None:
     """No number without a unit, none with 17 digits."""
     assert seconds_text(seconds) == text
+
+
+def test_a_value_that_another_version_rejected_is_listed_with_that_version() -> None:
+    """Version 2 takes any step: that version 1 does not is no cause of the recompile, and its number is of the first call."""
+    explained = dynexplore.explain(lambda x, step: x / (1 + step * 0.1))
+    rows = overview(explained.calls(*((torch.ones(n, 2), step) for n, step in ((4, 0.0), (4, 0.5), (6, 1.0)))).recording)["rows"]
+    (row,) = (row for row in rows if row["cause"].startswith("`x` changed"))
+    names = {name: text for name, text, _ in row["facts"]}
+    assert names["version 1"] == "also rejects the call: `step` changed from 0.0 to 1.0" and "also" not in names

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from dynexplore.engine.aliasing.storage import storage_of
+from dynexplore.engine.config import config
 from dynexplore.engine.graph.numpy_operators import IN_PLACE, numpy_operator, torch_numpy
 from dynexplore.engine.provenance.sources import CallSource, ObjectSource, Source
 from dynexplore.engine.variables.containers.ranges import SliceVariable
@@ -58,8 +59,11 @@ _OF_DATA = {
 }
 """Methods that need data: the kind of break, and the operation in its report."""
 
-_NUMBER_OF = {"item": None, "__float__": float, "__int__": int}
-"""Methods that return a single element as a number: the class to which it is converted, if any."""
+_NUMBER_OF = {
+    "item": (None, "item() of a numpy number"), "__float__": (float, "float() of a numpy number"),
+    "__int__": (int, "int() of a numpy number"),
+}  # fmt: skip
+"""Methods that return a single element as a number: the class to which it is converted, if any, and the operation in a report."""
 
 
 class ArrayVariable(VariableTracker):
@@ -134,8 +138,10 @@ class ArrayVariable(VariableTracker):
 
     def _number(self, ctx: TraceContext, name: str) -> VariableTracker:
         """The element as a Python number: a graph break, or a symbol if these are captured."""
+        cls, operation = _NUMBER_OF[name]
+        if not config.capture_scalar_outputs:
+            ctx.break_graph("DX101", operation=operation)
         number = self.tensor.call_method(ctx, "item", (), {})
-        cls = _NUMBER_OF[name]
         row = rule_for(cls)
         return number if row is None else row.call(ctx, cls, [number], {})
 

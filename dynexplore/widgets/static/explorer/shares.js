@@ -14,8 +14,8 @@ import { isView, nameOf } from "./folded.js";
 /**
  * @typedef {import("./types.js").Graph} Graph
  * @typedef {"line" | "time" | "bytes"} By  what colors a diagram
- * @typedef {{name: string, times: number, cost: number, keys: string[], line: number | undefined}} Share  operators of one name or of
- *   one line, and what they cost together
+ * @typedef {{name: string, times: number, cost: number, keys: string[], code: number | undefined, line: number | undefined}} Share  operators of one name or of
+ *   one line, and what they cost together; `code` is the function of that line
  */
 
 /** Dtype -> bytes of an element. @type {Record<string, number>} */
@@ -72,20 +72,20 @@ export function percentOf(cost, all) {
  * @param {By} by
  * @param {Graph} graph
  * @param {Map<number, number>} costs
- * @param {(node: import("./types.js").GraphNode) => number | undefined} lineOf
+ * @param {(node: import("./types.js").GraphNode) => number[] | undefined} placeOf code and line from which an operator comes
  * @returns {Share[]}
  */
-export function ranked(by, { nodes }, costs, lineOf) {
+export function ranked(by, { nodes }, costs, placeOf) {
   /** @type {Map<string, Share>} */
   const shares = new Map();
   for (const [number, node] of nodes.entries()) {
     const { op, module, key } = node;
-    const line = lineOf(node);
+    const [code, line] = (by === "line" && placeOf(node)) || [];
     const cost = by === "line" ? Number(op.startsWith("call_")) : costs.get(number);
     if (!cost) continue;
     const name = by === "line" ? (line ? `line ${line}` : "no line") : [nameOf(node), ofModule(module)].filter(Boolean).join(" ");
     let share = shares.get(name);
-    if (!share) shares.set(name, (share = { name, times: 0, cost: 0, keys: [], line: by === "line" ? line : undefined }));
+    if (!share) shares.set(name, (share = { name, times: 0, cost: 0, keys: [], code, line }));
     share.times += 1;
     share.cost += cost;
     share.keys.push(key);

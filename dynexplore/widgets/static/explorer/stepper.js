@@ -92,6 +92,7 @@ export class Stepper {
     this.unit = unit;
     remember("unit", unit);
     this.markUnit();
+    this.showAgain();
   }
 
   /** Attempts that were discarded are walked and seen only if somebody wants them. @param {boolean} withAttempts */
@@ -99,6 +100,11 @@ export class Stepper {
     this.withAttempts = withAttempts;
     this.attempts.setAttribute("aria-pressed", String(withAttempts));
     this.strip.showDiscarded(withAttempts);
+    this.showAgain();
+  }
+
+  /** What is said about the state at hand, in other words. */
+  showAgain() {
     const { frame, position, order } = this.explorer;
     if (frame && order) this.showState(frame.states[position], position);
   }
@@ -284,11 +290,17 @@ export class Stepper {
     this.pause();
   }
 
+  /** What stands at a state: who steps by line reads the line, not the instruction. @param {import("./types.js").State} state */
+  saidOf(state) {
+    const line = this.unit === "line" && !state.kind ? this.explorer.lineOf(state) : 0;
+    return line ? `line ${line}` : saidOf(this.explorer, state);
+  }
+
   /** @param {import("./types.js").State} state @param {number} position */
   showState(state, position) {
     const { order, frame } = this.explorer;
     const attempt = !this.withAttempts || this.isKept(frame, state) ? "" : `, attempt ${state.attempt}`; // the last one needs no number
-    this.status.textContent = `${order.number(frame, position)} of ${order.total}${attempt}: ${saidOf(this.explorer, state)}`;
+    this.status.textContent = `${order.number(frame, position)} of ${order.total}${attempt}: ${this.saidOf(state)}`;
     this.choice.value = String(frame.id);
     this.strip.show(position, this.status.textContent);
     this.status.title = [this.status.textContent, ...(state.made ?? [])].join("\n");

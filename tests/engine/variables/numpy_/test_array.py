@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
 from programs.program_table import Programs
 
 import dynexplore
+from dynexplore.views.headline import cause_of
 from engine_checks import CountingBackend, assert_same_as_eager
 
 PROGRAMS = Programs()
@@ -323,6 +326,21 @@ def test_converting_an_element_breaks_as_a_tensor_does() -> None:
     assert_same_as_eager(function, X, graphs=2, breaks=["DX101"])
     with dynexplore.config.patch(capture_scalar_outputs=True):
         assert_same_as_eager(function, X, graphs=1, breaks=[])
+
+
+@pytest.mark.parametrize(
+    ("function", "operation"),
+    [
+        (lambda x: x * float(x.numpy().sum()), "float() of a numpy number"),
+        (lambda x: x * int(x.numpy()[0, 1]), "int() of a numpy number"),
+        (lambda x: x * x.numpy().max().item(), "item() of a numpy number"),
+        (lambda x: x * x.numpy()[:1, :1].item(), "ndarray.item()"),
+    ],
+)
+def test_a_report_calls_a_numpy_value_so(function: Any, operation: str) -> None:
+    """An array is a tensor in the graph; the reason of a break speaks of what the program has."""
+    (broke,) = dynexplore.explain(function, X).recording.breaks
+    assert cause_of(broke) == f"converting a numpy value to a Python number ({operation})"
 
 
 def test_sizes_that_change() -> None:

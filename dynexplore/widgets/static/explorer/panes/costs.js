@@ -51,12 +51,12 @@ export class CostsAside {
   }
 
   /** @param {By} by @param {Share} share @param {number} most @param {number} all */
-  row(by, { name, times, cost, keys, line }, most, all) {
+  row(by, { name, times, cost, keys, code: of, line }, most, all) {
     const bar = make("i", "dynx-share-bar");
-    const { explorer, frame } = this;
-    const code = frame && explorer.data.codes[frame.code];
+    const { explorer } = this;
+    const code = of === undefined ? undefined : explorer.data.codes[of];
     const text = line && code ? (code.lines[line - code.first] ?? "").trim() : "";
-    if (frame) explorer.bands.dress(bar, frame.code, line);
+    if (of !== undefined) explorer.bands.dress(bar, of, line);
     bar.style.width = `${Math.min(100, (100 * cost) / most)}%`;
     const value = by === "line" ? plural(cost, "operator") : percentOf(cost, all);
     const choose = makeButton("", () => keys[0] && this.explorer.choose(keys[0]), { name: "dynx-share", label: `${name}${times > 1 ? `, ${times} times` : ""}: ${value}` });
@@ -95,5 +95,5 @@ export class CostsAside {
 function rest(shares) {
   if (!shares.length) return [];
   const sum = (/** @type {(share: Share) => number} */ of) => shares.reduce((all, share) => all + of(share), 0);
-  return [{ name: "all other", line: undefined, times: sum(({ times }) => times), cost: sum(({ cost }) => cost), keys: [] }];
+  return [{ name: "all other", code: undefined, line: undefined, times: sum(({ times }) => times), cost: sum(({ cost }) => cost), keys: [] }];
 }

@@ -297,7 +297,12 @@ class Diagram {
   }
 
   markColor() {
-    for (const button of this.colorButtons ?? []) button.setAttribute("aria-pressed", String(button.dataset.by === this.by));
+    for (const button of this.colorButtons ?? []) {
+      button.setAttribute("aria-pressed", String(button.dataset.by === this.by));
+      const isPlain = button.dataset.by === "line" && !this.hasLines; // no node comes from a line of the program: no color
+      button.textContent = isPlain ? "None" : (COLORS.find(([by]) => by === button.dataset.by)?.[1] ?? "");
+      button.setAttribute("aria-label", `Color by ${isPlain ? "nothing" : button.dataset.by}`);
+    }
   }
 
   /** What the operators cost, ranked beside the diagram. */
@@ -305,7 +310,8 @@ class Diagram {
     for (const figure of this.figures) figure.costs = measured(this.by, figure.graph);
     const costs = this.figures.flatMap(({ costs }) => [...costs.values()]);
     this.all = costs.reduce((sum, cost) => sum + cost, 0);
-    const shares = this.figures.flatMap(({ graph, costs }) => ranked(this.by, graph, costs, (node) => this.lineOf(node))).sort((one, other) => other.cost - one.cost);
+    const place = (/** @type {import("../types.js").GraphNode} */ node) => (this.isNumbered ? this.placeOf(node) : this.placeHere(node));
+    const shares = this.figures.flatMap(({ graph, costs }) => ranked(this.by, graph, costs, place)).sort((one, other) => other.cost - one.cost);
     const runs = Math.max(0, ...this.figures.map(({ graph }) => graph.runs ?? 0));
     this.aside.rank(this.by, shares, this.all, runs, this.frame);
   }
@@ -317,25 +323,48 @@ class Diagram {
   }
 
   /**
-   * Code and line of the program from which a node comes: of the function on show, or, if that is a library's, of the first function
-   * of the program that it calls.
+   * The line of the function on show from which a node comes, with its code.
    * @param {import("../types.js").GraphNode} node @returns {[number, number] | undefined}
    */
-  placeOf({ key }) {
+  placeHere(node) {
+    const line = this.lineOf(node);
+    return line ? [this.frame.code, line] : undefined;
+  }
+
+  /**
+   * Code and line of the program from which a node comes: of the innermost of its functions if those are in one file, else of the
+   * first one that is not a library's.
+   * @param {import("../types.js").GraphNode} node @returns {[number, number] | undefined}
+   */
+  placeOf(node) {
+    const places = this.placesOf(node);
+    return this.isInner ? places.at(-1) : places[0];
+  }
+
+  /** Code and line of each function of the program on the way to a node, the outermost first. @param {import("../types.js").GraphNode} node @returns {[number, number][]} */
+  placesOf({ key }) {
     const { explorer, frame } = this;
     const places = explorer.bands.linesOf(frame).get(key) ?? new Map();
-    return [...places].find(([code]) => !explorer.data.codes[code]?.ofLibrary);
+    return [...places].filter(([code]) => !explorer.data.codes[code]?.ofLibrary);
   }
 
   /** Where the lines are whose numbers stand in the boxes: in one file, which the heading names, or the boxes have none. */
   name() {
     const { frame, explorer } = this;
-    const codes = new Set(graphsOf(frame).flatMap(({ nodes }) => nodes.flatMap((node) => this.placeOf(node)?.[0] ?? [])));
-    const files = new Set([...codes].map((code) => explorer.data.codes[code]?.file));
-    this.isNumbered = files.size === 1;
+    const operators = graphsOf(frame).flatMap(({ nodes }) => nodes);
+    const filesOf = (/** @type {Set<number>} */ some) => new Set([...some].map((code) => explorer.data.codes[code]?.file));
+    const codesOf = () => new Set(operators.flatMap((node) => this.placeOf(node)?.[0] ?? []));
+    this.isInner = true;
+    this.isInner = filesOf(codesOf()).size === 1;
+    const codes = codesOf();
+    this.isNumbered = filesOf(codes).size === 1;
+    this.hasLines = codes.size > 0;
+    this.markColor();
     const [code] = [...codes].map((one) => explorer.data.codes[one]);
     const file = code?.file.split(/[\\/]/).pop();
-    const where = this.isNumbered ? ` ${codes.size === 1 ? `${file}:${code.first}; ` : ""}numbers are lines of ${file}` : "";
+    const outer = new Set(operators.flatMap((node) => this.placesOf(node)[0]?.[0] ?? []));
+    const [first] = outer.size === 1 ? [...outer].map((one) => explorer.data.codes[one]) : [];
+    const where = this.isNumbered ? ` ${first ? `${file}:${first.first}; ` : ""}numbers are lines of ${file}` : "";
     this.heading.replaceChildren(make("span", "", hasGraph(frame) ? frame.title : "Diagram"), make("span", "dynx-facts", where));
   }
 
@@ -383,8 +412,8 @@ class Diagram {
       const holder = make("div", "dynx-figure", "", note("drawing ..."));
       return { graph, at, root: graph.group, closed: new Set(graph.startClosed), holder, width: 0, height: 0, costs: new Map() };
     });
-    this.measure();
     this.name();
+    this.measure();
     this.body.replaceChildren(...this.figures.map(({ holder }) => holder));
     if (!this.figures.length) this.body.append(withoutGraph(this.explorer));
     this.map.draw();
@@ -515,9 +544,10 @@ class Diagram {
     for (const { name: key, keys, lines, kind, node, numbers } of boxes) {
       const box = drawing.boxes.get(key);
       if (!box) continue;
-      const [code, line] = at({ kind, node }) ?? [frame.code, kind === "placeholder" ? undefined : this.lineOf(node)];
+      const place = at({ kind, node });
+      const [code, line] = place ?? [frame.code, kind === "placeholder" ? undefined : this.lineOf(node)];
       const look = kind === "placeholder" || kind === "output" ? "dynx-input" : / views( × \d+)?$/.test(lines[0] ?? "") ? "dynx-pill" : "dynx-operator";
-      const element = boxShape(box, { lines, title: `${node.name} = ${node.target}${asCall(node.args)}: ${node.result}`, kind: `dynx-row ${look}`, line: this.isNumbered ? line : undefined });
+      const element = boxShape(box, { lines, title: `${node.name} = ${node.target}${asCall(node.args)}: ${node.result}`, kind: `dynx-row ${look}`, line: this.isNumbered ? place?.[1] : undefined });
       if (this.by === "line") explorer.bands.dress(element, code, line);
       else this.heat(element, costOf(numbers, figure), most);
       element.classList.toggle("dynx-failed", isFailing(frame, keys));

@@ -67,7 +67,7 @@ export const growingPane = {
         }
         const isNewer = key !== drawn;
         drawn = key;
-        heading.textContent = headingOf(explorer, frame, attempt, soFar, all, others) + pictures.cutOf(frame, attempt);
+        heading.textContent = headingOf(explorer, frame, attempt, soFar, all, others) + pictures.cutOf(frame, attempt) + besides(frame, others);
         const isMade = new Set(soFar.map(({ node }) => node.key));
         const failing = soFar.findLast(({ node, at }) => at === position && isFailing(frame, [node.key]));
         const newest = failing ?? soFar.findLast(({ node }) => node.op.startsWith("call_") || !isParameter(explorer, frame, node));
@@ -302,6 +302,15 @@ function headingOf(explorer, frame, attempt, soFar, all, others) {
   const so = count < whole ? `${count} of ${plural(whole, "operator")} so far` : plural(whole, "operator");
   const module = explorer.names(soFar.at(-1)?.node.module ?? "");
   return `${number ? `Graph ${number}` : "Graph"}: ${so}${module ? `, in ${module}` : ""}`;
+}
+
+/** The other graphs in the picture, whose boxes the heading does not count. @param {Frame} frame @param {number[]} others */
+function besides(frame, others) {
+  const [own = 0] = frame.numbers;
+  const named = (/** @type {number[]} */ numbers) => `graph${numbers.length > 1 ? "s" : ""} ${numbers.length > 2 ? `${numbers[0]} to ${numbers[numbers.length - 1]}` : numbers.join(" and ")}`;
+  const [before, after] = [others.filter((number) => number < own), others.filter((number) => number > own)];
+  const words = [...(before.length ? [`after ${named(before)}`] : []), ...(after.length ? [`then ${named(after)}`] : [])];
+  return own && words.length ? `; ${words.join(", ")}` : "";
 }
 
 /**
