@@ -1,13 +1,12 @@
 """Display hooks for the layers above the engine: show a recording in a notebook, write it to a file.
 
-The idea: a recording can be displayed (`_repr_mimebundle_`; `_display_` by marimo) and saved (`save`), but its appearance is the task of views/ and
-widgets/, which the engine does not import. So the engine has a registry for these functions, and the public package
-(dynexplore/__init__.py) registers functions that import those layers on first use.
+The idea: a recording can be displayed (`_repr_mimebundle_`; `_display_` by marimo) and saved (`save`), but its appearance is the
+task of views/ and widgets/, which the engine does not import. So the engine has a registry for these functions, and the public
+package (dynexplore/__init__.py) registers functions that import those layers on first use.
 
-In: `connect`, called by the public package. Out: `mimebundle(shown)`, `explorer(shown)` and `save(shown, path)`, called by Recording and
-Explanation;
-`table`, for the engine's own counts; `Displayable`, whose subclasses are displayed by `words` and `picture`: events and other
-single records. PyTorch's counterpart: none.
+In: `connect`, called by the public package. Out: `mimebundle(shown)`, `explorer(shown)` and `save(shown, path)`, called by
+Recording and Explanation; `table`, for the engine's own counts; `Displayable`, whose subclasses are displayed by `words` and
+`picture`: events and other single records. PyTorch's counterpart: none.
 """
 
 from __future__ import annotations

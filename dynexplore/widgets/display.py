@@ -11,7 +11,8 @@ marimo has no IPython shell: it asks an object for another one to display, and r
 object that it displays.
 
 In: a Recording, or anything with a `recording`.
-Out: `mimebundle(shown)`, which `_repr_mimebundle_` of both returns to IPython; `explorer(shown)`, which `_display_` returns to marimo.
+Out: `mimebundle(shown)`, which `_repr_mimebundle_` of both returns to IPython; `explorer(shown)`, which `_display_` returns to
+     marimo.
 
 PyTorch's counterpart: none.
 """

@@ -175,7 +175,8 @@ def test_keys_do_not_leak(opened: Opened) -> None:
 
 NOTEBOOK_7 = """() => {
   globalThis.heard = [];
-  document.addEventListener('keydown', ({ key, target }) => target.hasAttribute('data-lm-suppress-shortcuts') || heard.push(key), true);
+  const leftOut = 'data-lm-suppress-shortcuts';
+  document.addEventListener('keydown', ({ key, target }) => target.hasAttribute(leftOut) || heard.push(key), true);
 }"""
 """Hears keys before the explorer does, as Notebook 7 does, and leaves out what its shortcuts leave out."""
 
