@@ -12,7 +12,7 @@ counterpart: the accuracy minifier (torch/_dynamo/repro/after_dynamo.py), which 
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any
@@ -38,8 +38,8 @@ from dynexplore.second_opinion.summaries import summary
 
 if TYPE_CHECKING:
     from dynexplore.engine.bytecode import Step
-    from dynexplore.engine.translate.contract.interpreter import Interpreter
     from dynexplore.engine.translate.symbolic_frame import SymbolicFrame
+    from dynexplore.engine.variables.contract.context import TraceContext
 
 
 class StepChecker:
@@ -56,12 +56,12 @@ class StepChecker:
 
     # -- while a frame is translated
 
-    def attempt_started(self, frame_id: int, attempt: int, ctx: Interpreter) -> None:
+    def attempt_started(self, frame_id: int, attempt: int, ctx: TraceContext, innermost: Callable[[], SymbolicFrame]) -> None:
         """Begin an attempt."""
         self._check_twins()
         large = LargeContainers(ctx.journal)
         self._attempt = self._attempts[frame_id] = Attempt(
-            frame_id, attempt, ctx.graph.graph, ctx.journal, lambda: ctx.frames.innermost, large, ctx.function_modes
+            frame_id, attempt, ctx.graph.graph, ctx.journal, innermost, large, ctx.function_modes
         )
         self._contents = ContentsRecorded()
 

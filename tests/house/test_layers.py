@@ -113,7 +113,7 @@ ONLY = {
 
 # Where an idea itself is circular (a tracker asks the translator, which runs trackers), the circle goes through a contract:
 # the files of such a folder may name each other and what they speak of, for type checkers only.
-CONTRACTS = ("dynexplore.engine.variables.contract", "dynexplore.engine.translate.contract")
+CONTRACTS = ("dynexplore.engine.variables.contract",)
 
 # The doors: they name modules in a table (or import them in the command that needs them), so that
 # `import dynexplore` stays cheap and reading a recording imports no torch.

@@ -45,8 +45,8 @@ from dynexplore.engine.translate.symbolic_frame import NULL, NullVariable
 from dynexplore.engine.variables.contract.base import VariableTracker
 
 if TYPE_CHECKING:
-    from dynexplore.engine.translate.contract.interpreter import Interpreter
     from dynexplore.engine.translate.symbolic_frame import SymbolicFrame
+    from dynexplore.engine.variables.contract.context import TraceContext
 
 _BINDS = frozenset({"STORE_FAST", "DELETE_FAST", "STORE_DEREF", "LOAD_FAST", "LOAD_DEREF", "LOAD_FAST_AND_CLEAR"})
 
@@ -96,13 +96,15 @@ class EventEmitter:
     """One per recorded attempt."""
 
     def __init__(
-        self, recorder: Recorder, frame_id: int, attempt: int, ctx: Interpreter, observer: StepObserver | None = None
-    ) -> None:
+        self, recorder: Recorder, frame_id: int, attempt: int, ctx: TraceContext, innermost: Callable[[], SymbolicFrame],
+        observer: StepObserver | None = None,
+    ) -> None:  # fmt: skip
         self.recorder = recorder
         self.observer = observer
         self.frame = frame_id
         self.attempt = attempt
         self.ctx = ctx
+        self._innermost = innermost  # the frame that is being interpreted
         self._note = deferred_event_sink(recorder)
         # keyed on the trackers themselves, which compare by identity: an audit hook may observe calls of `id`
         self._views = _Views(self._view_of)
@@ -184,7 +186,7 @@ class EventEmitter:
 
     def _place(self) -> tuple[int, int, int, int]:
         """The current frame, attempt, and the innermost frame's position: offset and callee."""
-        innermost = self.ctx.frames.innermost
+        innermost = self._innermost()
         return self.frame, self.attempt, innermost.current.offset, self._inline_of(innermost)
 
     def _inline_of(self, frame: SymbolicFrame) -> int:
@@ -196,7 +198,7 @@ class EventEmitter:
         """Emit that an attempt begins."""
         self.recorder.record(ev.AttemptStarted(frame=self.frame, attempt=self.attempt, stop_at=stop_at))
         if self.observer is not None:
-            self.observer.attempt_started(self.frame, self.attempt, self.ctx)
+            self.observer.attempt_started(self.frame, self.attempt, self.ctx, self._innermost)
 
     def restarted(self, graph_break: GraphBreak, at: Instruction) -> None:
         """Emit that the attempt is abandoned; the next one stops before this instruction."""
@@ -284,13 +286,13 @@ class EventEmitter:
 
     # -- nodes, guards, side effects, breaks
 
-    def node_added(self, node: torch.fx.Node, ctx: Interpreter) -> None:
+    def node_added(self, node: torch.fx.Node) -> None:
         """Emit that a node was added to the graph."""
         dtype, shape, device = tensor_words(node.meta.get("example_value"))
         self._nodes[node.name] = None
-        innermost = ctx.frames.innermost
+        innermost = self._innermost()
         current = innermost.current
-        path = ctx.calls.module_path
+        path = self.ctx.calls.module_path
         self._note((
             _quick_node, self.frame, "", node.name, node.op, target_text(node), self.attempt, current.offset,
             self._inline_of(innermost), *_operands(node), dtype, shape, device, path[-1][0] if path else "",

@@ -30,9 +30,9 @@ from dynexplore.engine.translate.resume import resume_point
 from dynexplore.engine.variables.contract.context import ObservedException
 
 if TYPE_CHECKING:
-    from dynexplore.engine.translate.contract.interpreter import Interpreter
     from dynexplore.engine.translate.symbolic_frame import SymbolicFrame
     from dynexplore.engine.variables.contract.base import VariableTracker
+    from dynexplore.engine.variables.contract.context import TraceContext
 
 _CALL_IMPL: Any = nn.Module._call_impl
 
@@ -130,7 +130,7 @@ class FrameStack:
         root = value.source.root()
         return isinstance(root, LocalSource) and root.local not in argument_slots(self.root.parsed.code)
 
-    def super_arguments(self, ctx: Interpreter) -> tuple[VariableTracker, VariableTracker]:
+    def super_arguments(self, ctx: TraceContext) -> tuple[VariableTracker, VariableTracker]:
         """The arguments of zero-argument `super()` in the innermost frame: content of the `__class__` cell, first argument.
 
         Raises in the program what CPython raises, in its order (super_init_without_args in Objects/typeobject.c).

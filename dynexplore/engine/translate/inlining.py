@@ -48,7 +48,9 @@ def inline(ctx: Interpreter, function: Any, args: Args, kwargs: Kwargs) -> Varia
     is_whole_instruction, caller.only_calls = caller.only_calls is function, None
     function.guard_on_code(ctx)
     frame = SymbolicFrame(read(code), ctx.calls.namespace_of(function), function, caller)
-    frame.allows_nested_break = is_whole_instruction and allows_nested_break(ctx, frame)
+    frame.allows_nested_break = (
+        is_whole_instruction and ctx.request.nested_breaks and allows_nested_break(frame, ctx.frames.chain)
+    )
     if frame.allows_nested_break:
         frame.allows_partial_graph = allows_partial_graph(frame)
         frame.called_through = caller.calls_through

@@ -19,7 +19,7 @@ import inspect
 import math
 from collections.abc import Sequence
 from types import FunctionType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from torch import nn
 
@@ -40,9 +40,6 @@ from dynexplore.engine.variables.callables.function import CellVariable, Functio
 from dynexplore.engine.variables.objects.namespace import NamespaceVariable
 from dynexplore.engine.variables.torch_.nn.nn_module import NNModuleVariable
 
-if TYPE_CHECKING:
-    from dynexplore.engine.translate.contract.interpreter import Interpreter
-
 _MODULE: Any = nn.Module
 _CALLEES: dict[FunctionType, str] = {_MODULE._wrapped_call_impl: "_call_impl", _MODULE._call_impl: "forward_call"}
 """The methods of `nn.Module` that forward a call, and the name under which each calls the next."""
@@ -61,14 +58,13 @@ _REPEATS = _LOADS | {"GET_ITER", "FOR_ITER", "JUMP", "SWAP", "CALL", "UNPACK_SEQ
 _NO_PLAIN_FUNCTION = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 
 
-def allows_nested_break(ctx: Interpreter, frame: SymbolicFrame) -> bool:
-    """Whether the graph may end in this callee: the caller's instruction does nothing but call it."""
+def allows_nested_break(frame: SymbolicFrame, chain: Sequence[SymbolicFrame]) -> bool:
+    """Whether the graph may end in this callee, as in the frames of `chain`: the caller's instruction does nothing but call it."""
     caller = frame.parent
     assert caller is not None
     code = frame.parsed.code
     return (
-        ctx.request.nested_breaks
-        and nested_breaks_enabled()
+        nested_breaks_enabled()
         and caller.allows_nested_break
         and frame.depth <= DEEPEST
         and not code.co_flags & _NO_PLAIN_FUNCTION
@@ -77,8 +73,8 @@ def allows_nested_break(ctx: Interpreter, frame: SymbolicFrame) -> bool:
         and not code.co_filename.startswith(OWN_FOLDER)
         and not reads_its_frame(code)
         and not reads_its_locals(code)
-        and all(other.parsed.code is not code for other in ctx.frames.chain)
-        and can_resume_in_call(caller, is_root=caller is ctx.frames.root)
+        and all(other.parsed.code is not code for other in chain)
+        and can_resume_in_call(caller, is_root=caller is chain[0])
     )
 
 

@@ -110,7 +110,7 @@ def _note_effects(ctx: Interpreter, node: torch.fx.Node, extended: bool) -> None
     if extended:
         node.meta["extended_history"] = True
     if ctx.emitter is not None:
-        ctx.emitter.node_added(node, ctx)
+        ctx.emitter.node_added(node)
     describe(ctx, node)
     if ctx.graph.shown_warnings:
         namespace = ctx.frames.innermost.globals.live_names()
@@ -247,7 +247,7 @@ def _item(ctx: Interpreter, node: torch.fx.Node, index: int, value: Any) -> Vari
     item.meta["unpacked"] = True
     describe(ctx, item)
     if ctx.emitter is not None:
-        ctx.emitter.node_added(item, ctx)
+        ctx.emitter.node_added(item)
     return wrap(ctx, item, value)
 
 

@@ -130,7 +130,9 @@ class Translator:
         self.restart = restart
         self.emitter: EventEmitter | None = None
         if request.recorder is not None:
-            self.emitter = EventEmitter(request.recorder, request.frame_id, attempt, self, request.step_observer)
+            self.emitter = EventEmitter(
+                request.recorder, request.frame_id, attempt, self, lambda: self.frames.innermost, request.step_observer
+            )
         self.guards = GuardSet()
         self.module_guards = ModuleGuards()
         self.journal = Journal(self.emitter.changed if self.emitter is not None else None)
@@ -155,7 +157,7 @@ class Translator:
         namespace = self.calls.namespaces[id(request.globals)]
         scope = Scope(request.values, request.closure, request.globals)
         built = root.build(original if original is not None else read(request.code), namespace)
-        self.frames = FrameStack(built, request.module_classes, scope, request.break_chains)
+        self.frames: FrameStack = FrameStack(built, request.module_classes, scope, request.break_chains)
         if self.resume is not None:
             self.frames.chain += root.build_callees(self, self.frames.root)
         self.has_nested = False  # whether a callee was interpreted in which the graph might have ended

@@ -82,7 +82,7 @@ class ValueBuilder:
     def _placeholder(self, tensor: torch.Tensor, source: Source, fake: torch.Tensor) -> torch.fx.Node:
         node = self._ctx.graph.placeholder(source.text(), source, tensor, fake)
         if self._ctx.emitter is not None:
-            self._ctx.emitter.node_added(node, self._ctx)
+            self._ctx.emitter.node_added(node)
         return node
 
     def constant_tensor(self, tensor: torch.Tensor) -> VariableTracker:

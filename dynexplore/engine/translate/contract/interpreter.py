@@ -9,21 +9,39 @@ In: nothing. Out: a Protocol, which `translator.py` implements. PyTorch's counte
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from dynexplore.engine.variables.contract.context import TraceContext
+from dynexplore.engine.variables.contract.context import Calls, TraceContext, Values
 
 if TYPE_CHECKING:
     from dynexplore.engine.graph_breaks import GraphBreak
     from dynexplore.engine.provenance.guards import GuardSet
-    from dynexplore.engine.translate.calls import CallDispatcher
+    from dynexplore.engine.provenance.sources import Source
     from dynexplore.engine.translate.contract.request import TranslationRequest
     from dynexplore.engine.translate.event_emitter import EventEmitter
     from dynexplore.engine.translate.frame_stack import FrameStack
     from dynexplore.engine.translate.resume import ResumeCode
     from dynexplore.engine.translate.symbolic_frame import SymbolicFrame
-    from dynexplore.engine.translate.value_builder import ValueBuilder
+    from dynexplore.engine.variables.callables.generator import GeneratorVariable
     from dynexplore.engine.variables.contract.base import VariableTracker
+    from dynexplore.engine.variables.objects.namespace import NamespaceVariable
+
+
+class InterpreterValues(Values, Protocol):
+    """Inputs of the graph."""
+
+    dynamic_constraints: list[tuple[Source, Any, int]]  # dimensions marked by `mark_dynamic`
+
+
+class InterpreterCalls(Calls, Protocol):
+    """Calls of Python bodies and of modes."""
+
+    generators: list[GeneratorVariable]
+    namespaces: dict[int, NamespaceVariable]  # by the id of a function's globals
+
+    def namespace_of(self, function: Any) -> NamespaceVariable:
+        """The tracker of a function's globals."""
+        ...
 
 
 class Interpreter(TraceContext, Protocol):
@@ -33,10 +51,18 @@ class Interpreter(TraceContext, Protocol):
     emitter: EventEmitter | None  # None if nothing is recorded
     guards: GuardSet
     resume: ResumeCode | None
-    values: ValueBuilder
-    calls: CallDispatcher
     frames: FrameStack
     raised_at: dict[VariableTracker, int]
+
+    @property
+    def values(self) -> InterpreterValues:
+        """Inputs of the graph."""
+        ...
+
+    @property
+    def calls(self) -> InterpreterCalls:
+        """Calls of Python bodies and of modes."""
+        ...
 
     def interpret(self, frame: SymbolicFrame, thrown: VariableTracker | None = None) -> bool:
         """Run a frame until it returns or yields; True if the restart point is reached instead.

@@ -30,7 +30,6 @@ from dynexplore.engine.specialization.size_oblivious import BackendSizeGuards
 if TYPE_CHECKING:
     from dynexplore.engine.bytecode import Step
     from dynexplore.engine.events import ValueView
-    from dynexplore.engine.translate.contract.interpreter import Interpreter
     from dynexplore.engine.translate.symbolic_frame import SymbolicFrame
     from dynexplore.engine.variables.contract.base import VariableTracker
     from dynexplore.engine.variables.contract.context import TraceContext
@@ -53,8 +52,8 @@ class SkipFrameOnce(Exception):
 class StepObserver(Protocol):
     """An observer of each step of a translation, which compares the step's effect with the meaning of the instruction."""
 
-    def attempt_started(self, frame_id: int, attempt: int, ctx: Interpreter) -> None:
-        """An attempt begins."""
+    def attempt_started(self, frame_id: int, attempt: int, ctx: TraceContext, innermost: Callable[[], SymbolicFrame]) -> None:
+        """An attempt begins; `innermost` is the frame that is being interpreted."""
 
     def stepping(self, frame: SymbolicFrame, step: Step, callees: int) -> None:
         """A step is about to be interpreted; `callees` were interpreted so far."""
