@@ -38,7 +38,7 @@ COMPARED = (
 @cache
 def files() -> list[Path]:
     """The library's files, or a sample of them."""
-    every = [path for path in sorted(LIBRARY.rglob("*.py")) if "site-packages" not in path.parts]
+    every = [path for path in sorted(LIBRARY.rglob("*.py")) if path.is_file() and "site-packages" not in path.parts]
     return every if WHOLE else [path for n, path in enumerate(every) if n % 60 == 0 or path.name in ALWAYS]
 
 

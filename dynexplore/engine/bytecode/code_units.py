@@ -111,11 +111,17 @@ class Operands:
             case "free":
                 return self._slot(self._free, instruction)
             case "local_pair":
+                if self._keeps_slots(instruction):
+                    return arg or 0
                 return self._slot(self._local, instruction, argval[0]) << 4 | self._slot(self._local, instruction, argval[1])
         return arg or 0
 
+    def _keeps_slots(self, instruction: Instruction) -> bool:
+        """Whether the operand stays what it was, because a name alone is ambiguous."""
+        return self._same_slots and instruction.arg is not None and instruction.origin is None
+
     def _slot(self, table: dict[str, int], instruction: Instruction, name: str | None = None) -> int:
-        if self._same_slots and instruction.arg is not None and instruction.origin is None:
+        if instruction.arg is not None and self._keeps_slots(instruction):
             return instruction.arg
         variable: str = instruction.argval if name is None else name
         try:

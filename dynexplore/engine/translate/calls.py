@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from dynexplore.engine.graph.torch_function_probe import TorchFunctionDispatched
 from dynexplore.engine.translate import class_statement, inlining, operations
+from dynexplore.engine.variables.callables.function import FunctionVariable
 from dynexplore.engine.variables.callables.generator import GeneratorVariable
 from dynexplore.engine.variables.contract.base import Args, Kwargs, VariableTracker
 from dynexplore.engine.variables.modes.torch_function_modes import dispatch_torch_function
@@ -64,5 +65,6 @@ class CallDispatcher:
         values = function.global_namespace()
         namespace = self.namespaces.get(id(values))
         if namespace is None:
-            namespace = self.namespaces[id(values)] = NamespaceVariable(values, of_frame=False, owner=function.source)
+            owner = function.place(self._ctx) if isinstance(function, FunctionVariable) else function.source
+            namespace = self.namespaces[id(values)] = NamespaceVariable(values, of_frame=False, owner=owner)
         return namespace

@@ -101,6 +101,19 @@ def test_pairs_of_locals_are_split_where_they_do_not_fit() -> None:
     assert types.FunctionType(code, {})(1, 2) == (1, 2, 1, 2)
 
 
+def test_a_pair_of_locals_whose_name_is_a_free_variable_too_is_kept() -> None:
+    """An inlined comprehension (3.12) can have a variable of its own named like a free variable, here in one operand (3.13)."""
+    item = 7
+
+    def f(items):
+        first = item
+        return first, [item for item in items], item
+
+    code = assemble(read(f.__code__).instructions, f.__code__)
+    assert code.co_code == f.__code__.co_code
+    assert types.FunctionType(code, {}, closure=f.__closure__)([1, 2]) == (7, [1, 2], 7)
+
+
 @settings(suppress_health_check=[HealthCheck.too_slow])  # drawn on a busy machine
 @given(
     st.lists(

@@ -20,6 +20,7 @@ from dynexplore.engine.translate.dispatch import handles
 from dynexplore.engine.translate.symbolic_frame import SymbolicFrame
 from dynexplore.engine.variables.contract.base import VariableTracker
 from dynexplore.engine.variables.contract.context import TraceContext
+from dynexplore.engine.variables.objects.object_rules import attribute_or_none
 from dynexplore.engine.variables.objects.opaque import guard_identity
 
 if TYPE_CHECKING:
@@ -50,13 +51,11 @@ def import_from(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     package = module_name(live) if is_a(live, types.ModuleType) else None
     if package is None:  # sys.modules may hold any object
         ctx.break_graph("DX312", module=step.arg)
+    attribute = attribute_or_none(ctx, module, step.arg)
     submodule = f"{package}.{step.arg}"
-    if not hasattr(live, step.arg) and submodule in sys.modules:
-        frame.push(_loaded(ctx, submodule))
-        return
-    if not hasattr(live, step.arg):
+    if attribute is None and submodule not in sys.modules:
         ctx.break_graph("DX312", module=submodule)
-    frame.push(module.get_attribute(ctx, step.arg))
+    frame.push(_loaded(ctx, submodule) if attribute is None else attribute)
 
 
 def _loaded(ctx: Interpreter, name: str) -> VariableTracker:

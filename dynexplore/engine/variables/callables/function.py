@@ -234,9 +234,9 @@ class FunctionVariable(LiveCallableVariable):
         """The source of the function, from which parts of it are reached; None if the function
         is the same in each call, so that the part needs none.
         """
-        return self.source if needs_no_source(part) else self._place(ctx)
+        return self.source if needs_no_source(part) else self.place(ctx)
 
-    def _place(self, ctx: TraceContext) -> Source:
+    def place(self, ctx: TraceContext) -> Source:
         """The source of the function; a function that is the same in each call has a source of its own."""
         return self.source or ctx.module_guards.source_of(self.function, self.text())
 
@@ -249,7 +249,7 @@ class FunctionVariable(LiveCallableVariable):
         closure = self.function.__closure__
         assert closure is not None
         return cell_tracker(ctx, closure[index], self.code.co_freevars[index],
-                            self._place(ctx).attribute("__closure__", "getattr").item(index), of_library=self.source is None)
+                            self.place(ctx).attribute("__closure__", "getattr").item(index), of_library=self.source is None)
 
     # -- questions
 
@@ -263,11 +263,11 @@ class FunctionVariable(LiveCallableVariable):
         if name == "__annotations__" and is_unevaluated(self.function):
             return super().get_attribute(ctx, name)  # reading them runs user code
         if name in _CONSTANT_ATTRIBUTES:
-            return ctx.build(getattr(self.function, name), self._place(ctx).attribute(name, "getattr"))
+            return ctx.build(getattr(self.function, name), self.place(ctx).attribute(name, "getattr"))
         if name in self.function.__dict__:
-            return ctx.build(self.function.__dict__[name], self._place(ctx).attribute(name))
+            return ctx.build(self.function.__dict__[name], self.place(ctx).attribute(name))
         if name in _PARTS and hasattr(self.function, name) and not _has_defaults_of_frame(self.function):
-            return ctx.build(getattr(self.function, name), self._place(ctx).attribute(name, "getattr"))
+            return ctx.build(getattr(self.function, name), self.place(ctx).attribute(name, "getattr"))
         if not hasattr(self.function, name):
             self.guard_on_absence(ctx, name)
             ctx.raise_exception(AttributeError, f"'function' object has no attribute {name!r}")

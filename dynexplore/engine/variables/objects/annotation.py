@@ -1,7 +1,8 @@
 """Annotations as values: `int | None`, `list[int]`.
 
 The idea: unions and generic aliases are immutable, and every operation on them (`__args__`, `__origin__`, `List[int]`, isinstance)
-can be evaluated at trace time.
+can be evaluated at trace time. Only if an argument is an object of the program, its attributes (`__typing_subst__`) decide what
+subscripting does, and when it is asked for its parameters matters, because the alias keeps them: then the graph breaks.
 
 In: live unions and generic aliases, the builtin ones and those of the typing module. Out: constants. PyTorch's counterpart:
 `TypingVariable` in torch/_dynamo/variables/misc.py.
@@ -33,6 +34,7 @@ _OF_TYPING: tuple[type[Any], ...] = (vars(typing)["_BaseGenericAlias"], vars(typ
 _CALL: Any = vars(typing)["_BaseGenericAlias"].__call__  # what it sets and which errors it ignores varies by Python version
 
 
+_DEEPEST = 20
 _METHODS = (
     types.FunctionType, types.MethodType, types.BuiltinFunctionType, types.MethodDescriptorType, types.WrapperDescriptorType,
     types.ClassMethodDescriptorType,
@@ -49,6 +51,8 @@ class AnnotationVariable(ConstantVariable):
 
     def get_item(self, ctx: TraceContext, key: VariableTracker) -> VariableTracker:
         """`List[int]`."""
+        if _has_arguments_of_the_program(self.value):
+            ctx.break_graph("DX306", question="subscript", type=self.type_name())
         key.read_items(ctx)
         try:
             arguments = fixed_nest(ctx, key)
@@ -64,6 +68,8 @@ class AnnotationVariable(ConstantVariable):
         return ctx.build(origin, None).get_attribute(ctx, name)
 
     def get_attribute(self, ctx: TraceContext, name: str) -> VariableTracker:
+        if name == "__parameters__" and _has_arguments_of_the_program(self.value):
+            ctx.break_graph("DX303", name=name, type=self.type_name())
         value = getattr(self.value, name, None)
         if isinstance(value, _OF_TYPING):  # `__origin__` of a Union: it can be called, but is no method
             return ctx.build(value, None)
@@ -94,6 +100,19 @@ def _set_orig_class(ctx: TraceContext, instance: UserObjectVariable, alias: Anno
     except ObservedException as raised:
         if not issubclass(raised.exception.python_type(), AttributeError | TypeError):
             raise
+
+
+def _has_arguments_of_the_program(value: Any, depth: int = 0) -> bool:
+    """Whether one of the arguments is an object with attributes of the program: no class, no type variable, no constant."""
+    if isinstance(value, type):
+        return False
+    if isinstance(value, list | tuple):
+        arguments: Any = value
+    elif isinstance(value, (types.UnionType, types.GenericAlias, *_OF_TYPING)):
+        arguments = getattr(value, "__args__", ())
+    else:
+        return class_module(type(value)) not in ("builtins", "types", "typing")
+    return depth > _DEEPEST or any(_has_arguments_of_the_program(argument, depth + 1) for argument in arguments)
 
 
 def _is_annotation(value: Any) -> bool:

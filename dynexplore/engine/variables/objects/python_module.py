@@ -10,8 +10,10 @@ torch/_dynamo/variables/misc.py.
 
 from __future__ import annotations
 
+import sys
 import types
 from collections.abc import Mapping
+from importlib.machinery import PathFinder
 from typing import TYPE_CHECKING, Any
 
 from dynexplore.engine.provenance.identity_facts import ABSENT
@@ -101,7 +103,10 @@ class PythonModuleVariable(VariableTracker):
             return type_tracker(ctx, self)
         if name in _COMPUTED or (not self.fixed and peek(types.ModuleType, name) is not None):
             ctx.break_graph("DX303", name=name, type="module")
-        value = getattr(self.value, name, _MISSING) if self.fixed else _MISSING  # torch and numpy load some attributes lazily
+        answers = self._holds("__getattr__")
+        value = _MISSING
+        if self.fixed and (not answers or self._is_submodule(name)):
+            value = getattr(self.value, name, _MISSING)  # torch and numpy load some submodules lazily
         if self.fixed and name not in self.stored and name not in self.value.__dict__:
             ctx.module_guards.guard_on_process(self.value, self._label(), name, ABSENT)
         if value is not _MISSING:
@@ -111,13 +116,27 @@ class PythonModuleVariable(VariableTracker):
             return ctx.build(value, source)
         if not self.fixed and name not in self.stored:
             ctx.module_guards.guard_on_absence(self.value, name)
-        if "__getattr__" in self.value.__dict__ and not self.fixed:
+        if answers:
             return self.get_attribute(ctx, "__getattr__").call(ctx, [ctx.build(name, None)], {})
-        if not self.fixed and "__getattr__" not in self.stored:
-            ctx.module_guards.guard_on_absence(self.value, "__getattr__")
+        if "__getattr__" not in self.stored:
+            if self.fixed:
+                ctx.module_guards.guard_on_process(self.value, self._label(), "__getattr__", ABSENT)
+            else:
+                ctx.module_guards.guard_on_absence(self.value, "__getattr__")
         own_name = module_name(self.value)
         described = "module" if own_name is None else f"module {own_name!r}"
         ctx.raise_exception(AttributeError, f"{described} has no attribute {name!r}")
+
+    def _holds(self, name: str) -> bool:
+        """Whether the module's dict has a name, with what the frame has assigned and deleted."""
+        return self.stored[name] is not None if name in self.stored else name in self.value.__dict__
+
+    def _is_submodule(self, name: str) -> bool:
+        """Whether a name that is not in its dict is a submodule, which its `__getattr__` would only import."""
+        package, path = module_name(self.value), self.value.__dict__.get("__path__")
+        if package is None or path is None:
+            return False
+        return f"{package}.{name}" in sys.modules or PathFinder.find_spec(f"{package}.{name}", path) is not None
 
     def _refuse_computed(self, ctx: TraceContext, name: str) -> None:
         if name in _COMPUTED:

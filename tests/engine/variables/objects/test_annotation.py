@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import pickle
+import types
 import typing
 from typing import Any
 
@@ -130,3 +131,33 @@ def test_union_of_a_class_and_a_type_variable_of_this_call() -> None:
     for _ in range(3):
         assert compiled(torch.ones(2))[1:] == (True, True, True)
     assert graphs_compiled() > 0
+
+
+class Parameter:
+    """Something that stands for a type in an alias, and is substituted."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    __typing_subst__ = None  # an instance has its own
+
+
+@pytest.mark.parametrize("alias", ["types.GenericAlias(dict, (parameter, int))", "types.GenericAlias(list, (list[parameter],))"])
+def test_an_argument_of_the_program_is_asked_in_the_call(alias: str) -> None:
+    """What `__typing_subst__` of an object is when the alias is subscripted decides, and it is called once in each call."""
+    outcomes = []
+    for optimized in (False, True):
+        parameter, called = Parameter("p"), list[str]()
+        parameter.__typing_subst__ = lambda argument, called=called: called.append("before") or argument  # type: ignore
+        space: dict[str, Any] = {"types": types, "parameter": parameter, "called": called}
+        exec(
+            f"made = {alias}\n"
+            "def program(x):\n"
+            "    parameter.__typing_subst__ = lambda argument: called.append('in the call') or list\n"
+            "    return x + 1, str(made[str]), list(called), len(made.__parameters__)",
+            space,
+        )
+        function = dynexplore.optimize("eager")(space["program"]) if optimized else space["program"]
+        outcomes.append([str(function(torch.ones(2))) for _ in range(2)])
+    assert outcomes[0] == outcomes[1]
+    assert graphs_compiled()

@@ -216,3 +216,119 @@ def test_annotations_of_a_module(question: str, content: str) -> None:
         outcomes.append((str(answers), "__annotations__" in vars(module)))
     assert outcomes[0] == outcomes[1]
     assert graphs_compiled() > 0
+
+
+ANSWERING = """
+answered = []
+def __getattr__(name):
+    if name[:2] == "__":
+        raise AttributeError(name)
+    answered.append(name)
+    if name.startswith("missing"):
+        raise AttributeError(name)
+    if name.startswith("wrong"):
+        raise ValueError(name)
+    if name == "lazy":
+        globals()[name] = len(answered)
+    return len(answered)
+def add():
+    answered.append(0)
+    return len(answered)
+"""
+
+
+def imported(x, module):
+    from answering import found
+
+    return x * found, list(module.answered)
+
+
+def imported_and_missing(x, module):
+    try:
+        from answering import missing  # noqa: F401
+    except ImportError as error:
+        return x + 1, type(error), list(module.answered)
+
+
+def imported_submodule(x, module):
+    from answering import missing_submodule
+
+    return x + 1, missing_submodule.__name__, list(module.answered)
+
+
+def imported_lazily(x, module):
+    from answering import lazy
+    from answering import lazy as again
+
+    return x * lazy, again, list(module.answered)
+
+
+def read_twice(x, module):
+    return x * module.found, module.found, list(module.answered)
+
+
+def with_defaults(x, module):
+    return x * getattr(module, "missing", 3), hasattr(module, "missing"), hasattr(module, "found"), list(module.answered)
+
+
+def caught(x, module):
+    try:
+        return module.wrong
+    except ValueError as error:
+        return x + 1, str(error), list(module.answered)
+
+
+def loaded_lazily(x, module):
+    return x * module.lazy, module.lazy, list(module.answered)
+
+
+def replaced(x, module):
+    module.__getattr__ = lambda name: 9
+    return x * module.found, list(module.answered)
+
+
+def deleted(x, module):
+    had = "__getattr__" in vars(module)
+    if had:
+        del module.__getattr__
+    return x * getattr(module, "found", 4), list(module.answered), had, hasattr(module, "__getattr__")
+
+
+def through_a_function(x, module):
+    return x * module.add(), list(module.answered)
+
+
+@pytest.mark.parametrize("name", ["answering", "json.answering"])
+@pytest.mark.parametrize(
+    "program",
+    [
+        imported, imported_and_missing, imported_submodule, imported_lazily, read_twice, with_defaults, caught, loaded_lazily,
+        replaced, deleted, through_a_function,
+    ],
+)  # fmt: skip
+def test_the_getattr_of_a_module_is_called_as_often_as_in_plain_python(program, name, monkeypatch):
+    """In each call, and never while the function is compiled, also if the module has the name of one of a library."""
+    monkeypatch.setitem(sys.modules, f"{name}.missing_submodule", types.ModuleType(f"{name}.missing_submodule"))
+    results = []
+    for function in (program, dynexplore.optimize("eager")(program)):
+        module = types.ModuleType(name)
+        exec(ANSWERING, module.__dict__)
+        monkeypatch.setitem(sys.modules, "answering", module)
+        results.append([str(function(X, module)) for _ in range(3)])
+    assert results[0] == results[1]
+    assert graphs_compiled()
+
+
+def test_a_submodule_that_a_library_imports_when_it_is_read_breaks_no_graph(monkeypatch):
+    """torch and numpy import submodules in the `__getattr__` of their packages; the attribute is in the dict afterwards."""
+    package = types.ModuleType("json")
+    package.__path__ = []
+    monkeypatch.setitem(sys.modules, "json.lazy", types.ModuleType("json.lazy"))
+    body = "import sys\ndef __getattr__(name):\n    globals()[name] = sys.modules['json.' + name]\n    return globals()[name]"
+    exec(body, vars(package))
+
+    def program(x):
+        return x + 1, package.lazy.__name__
+
+    assert str(dynexplore.optimize("eager", nopython=True)(program)(X)) == str((X + 1, "json.lazy"))
+    assert graphs_compiled()
