@@ -238,7 +238,7 @@ class _World:
                     raise
                 call.exceptions = list(_chain(error))
                 call.tracebacks = tracebacks_of(error)
-        call.printed = printed.getvalue()
+        call.printed = without_addresses(printed.getvalue())
         call.warned = [(w.category.__name__, str(w.message), w.lineno) for w in warned if w.filename == self._file]
         _warn_again([w for w in warned if w.filename.startswith(_PACKAGE)])
         if self._observe is not None:

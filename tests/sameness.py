@@ -193,6 +193,8 @@ class _Walk:
             self.compare(expected.__dict__, actual.__dict__, f"{path}.__dict__")
 
     def _compare_mappings(self, expected: Any, actual: Any, path: str) -> None:
+        if isinstance(expected, dict) and isinstance(actual, dict) and not isinstance(expected, collections.OrderedDict):
+            expected, actual = dict(dict.items(expected)), dict(dict.items(actual))  # a subclass may iterate in its own way
         wanted, got = [_key_text(key) for key in expected], [_key_text(key) for key in actual]
         if wanted != got:
             self._note(path, f"keys {wanted} were expected, {got} were found")

@@ -32,7 +32,7 @@ def test_operations_of_builtin_types_do_the_same_for_long() -> None:
     random.Random(first_seed()).shuffle(cases)
     tally = run(cases[: cases_wanted()])
     say_at_once(f"{tally} of {len(cases)} that there are")
-    assert not tally.failures
+    assert not tally.failures, "\n".join(tally.failures)
 
 
 @pytest.mark.plain("nothing is run: the table is looked at")

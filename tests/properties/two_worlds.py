@@ -161,7 +161,7 @@ def _call(function: Callable[..., Any], arguments: tuple[Any, ...]) -> tuple[Any
             value = function(*arguments)
         except Exception as error:
             event["raised"] = type(error).__name__, without_addresses(str(error))
-    event["printed"] = printed.getvalue()
+    event["printed"] = without_addresses(printed.getvalue())
     return value, event
 
 

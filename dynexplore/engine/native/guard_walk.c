@@ -76,7 +76,7 @@ check_passes(DictCheck *check, PyObject *dictionary, PyObject **value)
         case SOME:
             return items_pass(check, *value);
         case EMPTY:
-            return *value == NULL || *value == Py_None || (PyDict_Check(*value) && PyDict_GET_SIZE(*value) == 0);
+            return *value == Py_None || (*value != NULL && PyDict_Check(*value) && PyDict_GET_SIZE(*value) == 0);
         case ABSENT:
             return *value == NULL;
         default:

@@ -184,7 +184,7 @@ class ModuleGuards:
         self._facts[id(value)].absent[key] = None
 
     def guard_on_emptiness(self, value: Any, key: str) -> None:
-        """Guard that `value.__dict__[key]` is an empty dict, None, or absent."""
+        """Guard that `value.__dict__[key]` is there, and is an empty dict or None."""
         self._facts[id(value)].empty[key] = None
 
     def guard_on_item(self, value: Any, key: str, item: Any) -> None:

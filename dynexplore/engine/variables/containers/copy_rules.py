@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from dynexplore.engine.variables.containers.deque import DequeVariable
@@ -61,7 +62,7 @@ def _copy(ctx: TraceContext, x: VariableTracker) -> VariableTracker:
         return SizeVariable(x.items)
     if x.kind in _ATOMIC_KINDS or isinstance(x, SliceVariable | TupleVariable | FrozenSetVariable):
         return x
-    if isinstance(x, ListVariable | DictVariable | SetVariable | DequeVariable):
+    if isinstance(x, ListVariable | DictVariable | SetVariable | DequeVariable) and not _is_view(x):
         return _with_attributes(ctx, x, x.call_method(ctx, "copy", [], {}), lambda part: part)
     return _own_copy(ctx, x, "__copy__", [], None)
 
@@ -90,7 +91,7 @@ def _new_copy(ctx: TraceContext, value: VariableTracker, memo: Memo) -> Variable
     if value.kind in _ATOMIC_KINDS:
         return value
     for tracker, make in COPIES:
-        if isinstance(value, tracker):
+        if isinstance(value, tracker) and not _is_view(value):
             return make(ctx, value, memo)
     if type_of(value) is dict:  # an object's `__dict__`
         return deep_copy(ctx, value.call_method(ctx, "copy", [], {}), memo)
@@ -114,6 +115,11 @@ def _own_copy(
     if python_type is dict and memo is None:
         return value.call_method(ctx, "copy", [], {})
     refuse_copy(ctx, value)
+
+
+def _is_view(value: VariableTracker) -> bool:
+    """Whether this is a read-only view of a dict, which has the methods of a dict and cannot be copied."""
+    return type_of(value) is MappingProxyType
 
 
 def refuse_copy(ctx: TraceContext, value: VariableTracker) -> NoReturn:

@@ -13,6 +13,7 @@ and itertools_iterators.py.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Any, ClassVar, cast
@@ -30,8 +31,7 @@ if TYPE_CHECKING:
     from dynexplore.engine.variables.contract.reconstruction import Reconstruction
 
 
-STRING_ITERATORS = frozenset({type(iter("")), type(iter("é"))})
-PLAIN_ITERATORS = STRING_ITERATORS | {type(iter(b"")), type(iter([])), type(iter(())), type(iter(range(0)))}
+PLAIN_ITERATORS = frozenset(map(type, (iter(""), iter("é"), iter(b""), iter([]), iter(()), iter(range(0)))))
 
 
 class IteratorVariable(BuiltinValueVariable):
@@ -109,14 +109,11 @@ class ItemsIteratorVariable(IteratorVariable):
         rest = self.items[self.index :]
 
         def load_items() -> None:
-            if self._type in STRING_ITERATORS:
-                build.writer.load_const("".join(item.as_constant() for item in rest))
-            else:
-                for item in rest:
-                    build.push(item)
-                build.writer.build_tuple(len(rest))
+            for item in rest:
+                build.push(item)
+            build.writer.build_tuple(len(rest))
 
-        build.call_helper(iter, load_items)
+        build.call_helper(_FROM_ITEMS.get(self.python_type(), iter), load_items)
 
 
 class SequenceIteratorVariable(IteratorVariable):
@@ -160,7 +157,7 @@ class SequenceIteratorVariable(IteratorVariable):
 
     def reconstruct(self, build: Reconstruction) -> None:
         if self.sequence is None:
-            ItemsIteratorVariable([]).reconstruct(build)
+            ItemsIteratorVariable([], self._type).reconstruct(build)
         elif self.step > 0:
             build.call_object(iterator_at, self.sequence, ConstantVariable(self.index))
         else:
@@ -176,6 +173,25 @@ _LONGEST_SEQUENCE = 10_000  # of an object iterated through `__getitem__`
 class _ByIndex:
     def __getitem__(self, index: int) -> int:
         raise IndexError(index)
+
+
+class _NotCompactText(str):
+    """CPython iterates over the text of a subclass with its general iterator, though it may be ASCII."""
+
+
+_FROM_ITEMS: dict[type[Any], Callable[[tuple[Any, ...]], Iterator[Any]]] = {
+    type(iter("")): lambda items: iter("".join(items)),
+    type(iter("é")): lambda items: iter(_NotCompactText("".join(items))),
+    type(iter(b"")): lambda items: iter(bytes(items)),
+    type(iter([])): lambda items: iter(list(items)),
+    type(reversed([])): lambda items: reversed([*reversed(items)]),
+    type(iter(deque())): lambda items: iter(deque(items)),
+    type(reversed(())): lambda items: reversed((*reversed(items),)),
+    type(reversed(deque())): lambda items: reversed(deque(reversed(items))),
+    type(iter(set())): lambda items: iter(set(items)),
+    type(iter(_ByIndex())): lambda items: iter(_ByIndex()),
+}
+"""How a new iterator of a type is made that has these items left; of a set, and by index, there are none left."""
 
 
 class ByIndexIteratorVariable(AskingIteratorVariable):
@@ -219,7 +235,7 @@ class ByIndexIteratorVariable(AskingIteratorVariable):
         if self.step < 0:
             raise NotImplementedError("`reversed` of a user object, whose `__len__` would run a second time")
         if self.walked is None:
-            ItemsIteratorVariable([]).reconstruct(build)
+            ItemsIteratorVariable([], self.value_type).reconstruct(build)
         else:
             build.call_object(by_index_iterator_at, self.walked, ConstantVariable(self.index))
 

@@ -245,7 +245,7 @@ class SetIteratorVariable(IteratorVariable):
 
     def reconstruct(self, build: Reconstruction) -> None:
         if self.index > len(self.order):
-            ItemsIteratorVariable([]).reconstruct(build)
+            ItemsIteratorVariable([], self.value_type).reconstruct(build)
         elif self.walked.members.keys() != self.places:
             raise NotImplementedError("an iterator over a set whose members have changed meanwhile")
         else:

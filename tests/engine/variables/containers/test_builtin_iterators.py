@@ -5,6 +5,8 @@ from __future__ import annotations
 import functools
 import itertools
 import operator
+from collections import deque
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -611,3 +613,47 @@ def test_a_total_of_none_is_a_total(taken: int) -> None:
         return x + 1, head, list(it)
 
     assert_same_as_eager(walk, X)
+
+
+class _Items:
+    """Iterated over by index."""
+
+    def __getitem__(self, index: int) -> int:
+        return (10, 20, 30)[index]
+
+
+_WALKED: dict[str, Callable[[], Any]] = {
+    "text": lambda: "abc", "text beyond ASCII": lambda: "éab", "bytes": lambda: b"abc", "list": lambda: [1, 2, 3],
+    "tuple": lambda: (1, 2, 3), "range": lambda: range(3), "deque": lambda: deque([1, 2, 3]), "set": lambda: {1, 2, 3},
+    "frozenset": lambda: frozenset({1, 2, 3}), "by index": _Items,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("steps", [0, 1, 4])
+@pytest.mark.parametrize("backwards", [False, True])
+@pytest.mark.parametrize("kind", _WALKED)
+def test_an_iterator_that_leaves_the_frame_has_cpythons_type(kind: str, backwards: bool, steps: int) -> None:
+    """Those over bytes, and exhausted ones, were iterators over tuples."""
+    walked = _WALKED[kind]()
+    if backwards and kind in ("set", "frozenset", "by index"):
+        with pytest.raises(TypeError):
+            reversed(walked)
+        return
+
+    def returns(x: Any) -> Any:
+        walk = reversed(walked) if backwards else iter(walked)
+        for _ in range(steps):
+            next(walk, None)
+        return x + 1, walk
+
+    def breaks(x: Any) -> Any:
+        result, walk = returns(x)
+        dynexplore.graph_break()
+        return result * 2, type(walk), walk
+
+    for fn in (returns, breaks):
+        dynexplore.reset()
+        _, *given, walk = dynexplore.optimize("eager")(fn)(torch.ones(2))
+        _, *expected, plain = fn(torch.ones(2))
+        assert (type(walk), given, list(walk)) == (type(plain), expected, list(plain))
+        assert dynexplore.counters["stats"]["graphs"] > 0

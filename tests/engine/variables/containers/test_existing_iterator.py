@@ -383,3 +383,58 @@ def test_an_iterator_that_is_an_item_of_a_loop_stays_that_item_at_a_break(fn: An
     assert values == plain
     assert torch.equal(x, expected)
     assert dynexplore.counters["stats"]["graphs"] > 0
+
+
+def takes_two_a_round(x: torch.Tensor, walk: Iterator[Any], out: list[Any]) -> tuple[torch.Tensor, list[Any]]:
+    """A loop whose body takes a step, too; what it read is not looked at."""
+    for _ in walk:
+        x = x + 1
+        next(walk, None)
+        dynexplore.graph_break()
+    return x, out
+
+
+def takes_three_a_round(x: torch.Tensor, walk: Iterator[Any], out: list[Any]) -> tuple[torch.Tensor, list[Any]]:
+    """The same with three steps, which are returned."""
+    for item in walk:
+        out += [item, next(walk, "no second"), next(walk, "no third")]
+        dynexplore.graph_break()
+        x = x + 1
+    return x, out
+
+
+def takes_steps_outside_a_loop(x: torch.Tensor, walk: Iterator[Any], out: list[Any]) -> tuple[torch.Tensor, list[Any]]:
+    """Two steps before the break and two behind it."""
+    out += [next(walk, "none"), next(walk, "none")]
+    x = x + 1
+    dynexplore.graph_break()
+    next(walk, None)
+    next(walk, None)
+    return x * 2, out
+
+
+_WALKS: dict[str, Callable[[list[Any]], Iterator[Any]]] = {
+    "list": iter,
+    "tuple": lambda items: iter(tuple(items)),
+    "range": lambda items: iter(range(len(items))),
+    "text": lambda items: iter("abcdefghij"[: len(items)]),
+    "keys": lambda items: iter(dict.fromkeys(items)),
+    "items": lambda items: iter(dict(zip(items, items, strict=True)).items()),
+    "enumerate": enumerate,
+    "zip": lambda items: zip(items, items, strict=False),
+}
+
+
+@pytest.mark.parametrize("walk", _WALKS)
+@pytest.mark.parametrize("fn", [takes_two_a_round, takes_three_a_round, takes_steps_outside_a_loop], ids=lambda fn: fn.__name__)
+def test_several_steps_of_a_round_are_guarded_each(fn: Any, walk: str) -> None:
+    """Only the first step had a guard that there is another item: a StopIteration of the engine's own left the function."""
+    optimized = dynexplore.optimize("eager")(fn)
+    for size in (2, 4, 3, 5, 1, 6, 0, 7, 2, 3):
+        for items in (list(range(size)), [f"item {number}" for number in range(size)]):
+            walked, plain = _WALKS[walk](items), _WALKS[walk](items)
+            x, out = optimized(torch.ones(2), walked, [])
+            expected, plain_out = fn(torch.ones(2), plain, [])
+            assert (out, list(walked)) == (plain_out, list(plain)), size
+            assert torch.equal(x, expected)
+    assert dynexplore.counters["stats"]["graphs"] > 0

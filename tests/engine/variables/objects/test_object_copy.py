@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 import math
+import types
 from collections import OrderedDict
 from typing import Any
 
@@ -141,3 +142,20 @@ def test_attributes_of_an_ordered_dict_are_written_back() -> None:
     assert dynexplore.optimize("eager")(writes_attributes)(X, given)[1:] == writes_attributes(X, expected)[1:] == (False,)
     assert str(vars(given)) == str(vars(expected)) and list(given) == list(expected)
     assert graphs_compiled() == 2
+
+
+@pytest.mark.parametrize("how", [copy.copy, copy.deepcopy])
+@pytest.mark.parametrize("place", ["made", "argument", "inside"])
+def test_a_read_only_view_of_a_dict_cannot_be_copied(how: Any, place: str) -> None:
+    """CPython raises "cannot pickle 'mappingproxy' object"; the copy was a dict."""
+
+    def copies(x: Any, given: Any) -> Any:
+        view = types.MappingProxyType({"a": x}) if place == "made" else given
+        y = x + 1
+        try:
+            return y, how(view)
+        except TypeError as error:
+            return y, str(error)
+
+    view: Any = types.MappingProxyType({"b": 2})
+    assert_same_as_eager(copies, torch.ones(2), [view] if place == "inside" else view, calls=2)

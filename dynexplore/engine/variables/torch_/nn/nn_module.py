@@ -141,7 +141,7 @@ class NNModuleVariable(UserObjectVariable):
         in_registry = name in self._read and self.registry_of(name) is not None and not self._is_in_own_dict(name)
         if name in self.registered or in_registry:
             return None
-        if self.value is None and name in _EMPTY_AFTER_INIT and name not in self.stored:
+        if self.value is None and self.has_registries and name in _EMPTY_AFTER_INIT and name not in self.stored:
             self.stored[name] = OrderedDictVariable()
         if self.value is None and self.has_registries and name == _NON_PERSISTENT and name not in self.stored:
             self.stored[name] = SetVariable()
@@ -385,17 +385,21 @@ class NNModuleVariable(UserObjectVariable):
             ctx.module_guards.guard_on_keys(self.value, "_forward_pre_hooks")
 
     def guard_on_no_hooks(self, ctx: TraceContext) -> bool:
-        """Guard that neither the module itself nor the global registries have hooks; False if there are some."""
+        """Guard that neither the module nor the global registries have hooks.
+
+        False if there are some; or if a registry is absent because `Module.__init__` never ran: then the call raises.
+        """
         _guard_on_no_global_hooks(ctx)
         if self.value is None:
-            return not any(self.own_attribute(ctx, name).truth(ctx) for name in HOOKS if name in self.stored)  # type: ignore[union-attr]
+            registries = [self.own_attribute(ctx, name) for name in HOOKS if name in self.stored or not self.has_registries]
+            return not any(registry is None or registry.truth(ctx) for registry in registries)
         own = instance_dict(self.value)
-        if any(own.get(name) for name in HOOKS):
+        if any(own.get(name, True) for name in HOOKS):
             return False
         for name in HOOKS:
             if ctx.module_guards.has_facts_of(self.value):
                 ctx.module_guards.guard_on_emptiness(self.value, name)
-            elif self.source is not None and name in own:
+            elif self.source is not None:
                 ctx.guard(self.source.attribute(name), "DICT_KEYS", ())
         return True
 

@@ -11,16 +11,17 @@ import types
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import torch
 import torch.nn.functional as F
 import torch.nn.utils.prune
 from programs.program_table import Programs
-from torch import nn
+from torch import Tensor, nn
 
 import dynexplore
+from dynexplore.engine.variables.torch_.nn.nn_module import HOOKS
 from engine_checks import CountingBackend, assert_same_as_eager, graphs_compiled
 
 PROGRAMS = Programs()
@@ -1025,3 +1026,75 @@ def test_an_average_over_a_state_dict_is_one_graph() -> None:
         return dict(averages), str(state._metadata)
 
     assert_same_as_eager(average, 0.9, graphs=1, breaks=0)
+
+
+# -- a module whose `Module.__init__` never ran ------------------------------------------------------------------------------------
+
+
+class _Uninitialized(nn.Module):
+    """It forgot `super().__init__()`."""
+
+    def __init__(self) -> None:
+        pass
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x + 1
+
+
+class _WithoutForward(_Uninitialized):
+    forward = nn.Module.forward
+
+
+class _WithClassRegistries(_Uninitialized):
+    """A class attribute does for the hooks of an instance."""
+
+    _backward_hooks = _backward_pre_hooks = _forward_hooks = _forward_pre_hooks = {}  # type: ignore[assignment]
+
+
+def _without(name: str) -> nn.Module:
+    module = nn.Linear(3, 3, bias=False)
+    del module.__dict__[name]
+    return module
+
+
+_MODULES: dict[str, Callable[[], nn.Module]] = {
+    "no init": _Uninitialized, "no init, no forward": _WithoutForward, "registries of the class": _WithClassRegistries,
+    **{f"without {name}": functools.partial(_without, name) for name in HOOKS},
+}  # fmt: skip
+
+
+def _call(x: Tensor, module: nn.Module) -> object:
+    y = x * 2
+    try:
+        return module(y), y
+    except (AttributeError, NotImplementedError) as error:
+        return y, type(error), str(error)
+
+
+@pytest.mark.parametrize("make", _MODULES.values(), ids=list(_MODULES))
+def test_a_call_raises_where_a_hook_registry_is_missing(make: Callable[[], nn.Module]) -> None:
+    """`'Module' object has no attribute '_backward_hooks'`: its forward ran as if there were no hooks."""
+    torch.manual_seed(0)
+    assert_same_as_eager(_call, torch.ones(3), make(), calls=2)
+
+
+@pytest.mark.parametrize("cls", [_Uninitialized, _WithoutForward, _WithClassRegistries])
+def test_a_new_module_raises_where_a_hook_registry_is_missing(cls: type[nn.Module]) -> None:
+    """The same for one that the frame creates; it has no registries of hooks that a program could read either."""
+
+    def creates(x: Tensor) -> object:
+        module = cls()
+        return _call(x, module), hasattr(module, "_forward_hooks"), hasattr(module, "_forward_hooks_with_kwargs"), vars(module)
+
+    assert_same_as_eager(creates, torch.ones(3), calls=2)
+
+
+@pytest.mark.parametrize("name", HOOKS)
+def test_a_hook_registry_that_is_deleted_after_the_capture_is_missed(name: str) -> None:
+    """The guard of a module without hooks asks that the registry is there and empty."""
+    module = nn.Linear(3, 3)
+    compiled = dynexplore.optimize("eager")(_call)
+    assert len(cast("tuple[object, ...]", compiled(torch.ones(3), module))) == 2
+    del module.__dict__[name]
+    assert compiled(torch.ones(3), module)[1:] == _call(torch.ones(3), module)[1:]  # type: ignore[index]
+    assert dynexplore.counters["stats"]["graphs"] == 2
