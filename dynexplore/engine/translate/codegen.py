@@ -21,7 +21,7 @@ import types
 from collections.abc import Callable, Iterator
 from functools import partial
 from types import CodeType
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import torch.fx
 
@@ -32,7 +32,6 @@ from dynexplore.engine.gc_control import gc_enabled
 from dynexplore.engine.graph.finished_graph import FinishedGraph
 from dynexplore.engine.graph.scalar_only_graphs import is_scalar_only, only_unbinds_rows, run_by_python
 from dynexplore.engine.graph_breaks import GraphBreak
-from dynexplore.engine.native import GuardWalk
 from dynexplore.engine.provenance.data_parallel import guard_on_no_ddp, relies_on_no_ddp
 from dynexplore.engine.provenance.sources import ComputedSource, LocalSource, Namer, Source
 from dynexplore.engine.translate.call_wrappers import CALL_WRAPPERS, Call
@@ -45,7 +44,7 @@ from dynexplore.engine.translate.graph_call import (
     write_new_parameters,
 )
 from dynexplore.engine.translate.graph_failure import Segment
-from dynexplore.engine.translate.guard_compilation import compile_guards
+from dynexplore.engine.translate.guard_compilation import compile_guards_and_walk
 from dynexplore.engine.translate.injected_locals import InjectedLocals
 from dynexplore.engine.translate.skip_frames import should_skip_frame, skip_frame
 from dynexplore.engine.translate.symbolic_frame import NULL
@@ -303,17 +302,16 @@ class CodeGenerator:
         if ctx.emitter is not None:
             objects = zip(self.injected.names, self.injected.values, strict=True)
             ctx.emitter.code_emitted(code, [graph.name for graph in graphs], self.resume_codes, objects)
-        check = compile_guards(ctx)
-        walk = ctx.module_guards.walk(cast("Callable[..., Any]", GuardWalk))
+        guards = compile_guards_and_walk(ctx)
         return Translation(
             code,
             tuple(self.injected.values),
             len(ctx.request.slot_names),
-            check,
-            walk,
+            guards.check,
+            guards.walk,
             graphs,
             breaks,
-            ctx.module_guards.owners(),
+            guards.weak_owners,
             self.resume_codes,
             runs_alone=bool(graphs) and not breaks and self.writer.calls_nothing(),
         )

@@ -21,6 +21,7 @@ from dynexplore.engine.provenance.module_guards import StateWalk
 from dynexplore.engine.provenance.sources import Scope
 from dynexplore.engine.specialization import marks
 from dynexplore.engine.specialization.shape_env import shape_guards, specialized_size
+from dynexplore.engine.translate.contract.request import CompiledGuards
 
 if TYPE_CHECKING:
     from dynexplore.engine.translate.contract.interpreter import Interpreter
@@ -34,6 +35,13 @@ def compile_guards(ctx: Interpreter) -> GuardCheck:
         shapes = None
     _add_state_guards(ctx)
     return _compiled_check(ctx, shapes)
+
+
+def compile_guards_and_walk(ctx: Interpreter) -> CompiledGuards:
+    """The guards of an attempt as code, and as a walk over the state of modules, with the objects of that state."""
+    check = compile_guards(ctx)
+    walk = ctx.module_guards.walk(cast("Callable[..., Any]", GuardWalk))
+    return CompiledGuards(check, walk, ctx.module_guards.owners())
 
 
 def compile_relaxed_guards(

@@ -325,7 +325,10 @@ class NestedBreakWriter(BreakWriter):
 
 
 class CallOfCallee(BreakWriter):
-    """A chain that cannot resume as one function: the callee's resume function runs first, then the root's."""
+    """A chain that cannot resume as one function: the callee's resume function runs first, then the root's.
+
+    It has the guards of the attempt that showed this: in another call, the chain may take another path, and be one graph.
+    """
 
     def __init__(self, ctx: Interpreter, resume: ResumeCode) -> None:
         super().__init__(ctx, GraphBreak("DX310", because="the called function runs as a separate frame"))
@@ -335,7 +338,13 @@ class CallOfCallee(BreakWriter):
     def finish(self) -> Translation:
         with self.writer.at(self.broken, self.parsed.nearest_with_line(self.broken).position):
             self._write_original(self._leave_state())
-        return self.generator.finish([])
+        translation, guards = self.generator.finish([]), self.ctx.request.skipped_under
+        if guards is not None:
+            if self.ctx.emitter is not None:
+                for guard in guards.check.guards[len(translation.check.guards) :]:
+                    self.ctx.emitter.guard_installed(guard)
+            translation.check, translation.walk, translation.weak_owners = guards.check, guards.walk, guards.weak_owners
+        return translation
 
     def _write_original(self, slots: list[Slot]) -> None:
         failed, handler = Label("failed"), self.broken.handler

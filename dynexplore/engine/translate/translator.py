@@ -41,6 +41,7 @@ from dynexplore.engine.translate.budget import TranslationBudget
 from dynexplore.engine.translate.calls import CallDispatcher
 from dynexplore.engine.translate.codegen import LastReferenceGoes, ReconstructionError, TraceTimeClassEscapes, finish_with_return
 from dynexplore.engine.translate.contract.request import (
+    CompiledGuards,
     RestartPoint,
     SkipFrame,
     SkipFrameOnce,
@@ -50,6 +51,7 @@ from dynexplore.engine.translate.contract.request import (
 from dynexplore.engine.translate.dispatch import HANDLERS
 from dynexplore.engine.translate.event_emitter import EventEmitter
 from dynexplore.engine.translate.frame_stack import FrameStack, user_frame
+from dynexplore.engine.translate.guard_compilation import compile_guards_and_walk
 from dynexplore.engine.translate.handlers.observed_end import RELEASED
 from dynexplore.engine.translate.nested_break import CallOfCallee, NestedBreakWriter
 from dynexplore.engine.translate.nested_frames import module_called, only_forwards_call, only_repeats
@@ -98,6 +100,7 @@ def translate(request: TranslationRequest) -> Translation:
                 if not (request.nested_breaks and (translator.has_nested or (restart is not None and restart.has_nested))):
                     raise
                 request.nested_breaks, outcome = False, None  # no frame is skipped because of one of its callees
+                request.skipped_under = translator.guards_so_far()
             finally:
                 translator.close()
         if isinstance(outcome, Translation):
@@ -163,6 +166,12 @@ class Translator:
         self.has_nested = False  # whether a callee was interpreted in which the graph might have ended
         self._steps_done = 0  # steps of the frames that nest
         self.raised_at: dict[VariableTracker, int] = {}  # exception -> the unit of a nesting frame at which to stop
+
+    def guards_so_far(self) -> CompiledGuards | None:
+        """The guards of an attempt that failed because of a callee; None if the frame has no callee, or fails its own guards."""
+        if self.resume is None or self.resume.inner is None or self.values.dynamic_constraints or not self._serves_this_call():
+            return None
+        return compile_guards_and_walk(self)
 
     def close(self) -> None:
         """Undo the attempt's changes to the process (entered modes), and release the program's objects at once.

@@ -10,6 +10,7 @@ import sys
 import traceback
 import types
 import warnings
+import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -544,3 +545,35 @@ def test_a_frame_that_only_passes_on_has_no_graphs_of_its_own(is_on: bool) -> No
     """There is nothing to join: what the frame reads compiles the callee no second time."""
     with config.patch(nested_graph_breaks=is_on):
         assert_same_as_eager(reads_a_number_and_passes_on, X, 1, then=[(X, 2), (X, 3)], graphs=2)
+
+
+class Handle:
+    pass
+
+
+def refers_weakly_after_the_loop(x, n):
+    for _ in range(n):
+        x = breaks_once(x - 1) / 2
+        y = x * 3
+    handle = Handle()
+    reference = weakref.ref(handle)
+    is_alive = reference() is not None
+    del handle
+    SEEN.append((is_alive, reference() is None))
+    return y + 1
+
+
+def calls_a_loop_whose_last_iteration_is_not_captured(x, n):
+    x = x * 5
+    y = refers_weakly_after_the_loop(x, n)
+    return y - x
+
+
+@pytest.mark.parametrize(("is_on", "graphs"), [(True, 5), (False, 7)])
+def test_a_rest_that_is_separate_in_one_iteration_is_one_graph_in_others(is_on: bool, graphs: int) -> None:
+    """The rest after the last iteration needs a frame for each function. Earlier iterations still share their graph."""
+    with config.patch(nested_graph_breaks=is_on):
+        assert_same_as_eager(
+            calls_a_loop_whose_last_iteration_is_not_captured, X, 3, calls=2, then=[(X, 4), (X, 3)], graphs=graphs,
+            setup=SEEN.clear, observe=lambda: list(SEEN),
+        )  # fmt: skip

@@ -65,6 +65,15 @@ class StepObserver(Protocol):
         """Record the content of containers that the latest step created or mutated; `view` shows a tracker."""
 
 
+@record()
+class CompiledGuards:
+    """The guards of an attempt: as code, as a walk over the state of modules, and the objects of that state."""
+
+    check: GuardCheck
+    walk: Any
+    weak_owners: list[tuple[Any, str]]  # an object, and where it was found
+
+
 @record(frozen=False)
 class TranslationRequest:
     """What the runtime knows about the call that is about to run."""
@@ -91,6 +100,7 @@ class TranslationRequest:
     views_are_static: bool = False  # whether inputs that are views have static sizes
     patience: float = 1.0  # the fraction of the time limit that this translation has
     nested_breaks: bool = False  # whether a break in a callee may end the graph there
+    skipped_under: CompiledGuards | None = None  # the guards under which it may not, although it is enabled
     symbolic_numbers: bool = True  # whether dynamic numbers may be graph inputs: not after the backend failed on such a graph
 
 
