@@ -103,7 +103,10 @@ class Compiles:
         block = counted_block.CountedBlock(self._item.name, engine)
         with _without_trace_capture(), block:
             yield block
-        wrong = counted_block.mismatches(block.counts, {"graphs": graphs, "breaks": breaks, "recompiles": recompiles})
+        expected = {"graphs": graphs, "breaks": breaks, "recompiles": recompiles}
+        wrong = counted_block.mismatches(block.counts, expected)
+        if wrong and (hint := counted_block.hint(block, expected)):
+            wrong.append(hint)
         wrong += self._changed(counted_block.breaks_of(block)) if snapshot else []
         if wrong:
             pages = counted_block.save_pages(block, self._folder())

@@ -23,7 +23,7 @@ from dynexplore.recording.recording import Recording
 from dynexplore.tools.scratch_runs import CannotTry, Run, ScratchRuns, same_values
 from dynexplore.views.counts import plural
 from dynexplore.views.ranked_costs import Cost, costs_of, remedies_of
-from dynexplore.views.remedies import NO_PLACE, Remedy, limit_remedy, verdict
+from dynexplore.views.remedies import NO_CALL, NO_PLACE, Remedy, limit_remedy, verdict
 
 MOST_REMEDIES = 8
 """The maximum number of remedies tried: each is a run of the program."""
@@ -99,7 +99,8 @@ def _tried(runs: ScratchRuns, before: Run, cost: Cost | None, remedy: Remedy, so
         return ev.RemedyTried(**words)  # type: ignore[arg-type]
     changed, environment = applied(remedy, cost, source, runs.script.name)
     if changed == source and not environment:
-        return ev.RemedyTried(**words, error=NO_PLACE)  # type: ignore[arg-type]
+        error = NO_CALL if remedy.how == "option" else NO_PLACE
+        return ev.RemedyTried(**words, error=error)  # type: ignore[arg-type]
     after = runs.run({runs.script.name: changed}, environment)
     same = same_values(before, after)
     fewer = sum(after.counts[1:]) < sum(before.counts[1:])
@@ -114,6 +115,8 @@ def applied(remedy: Remedy, cost: Cost | None, source: str, script: str) -> tupl
     """The text of the script with a remedy applied, and environment variables; the unchanged text if it is not applicable.
 
     >>> applied(Remedy("r", "dynamic=True", "option", ""), None, "f = torch.compile(g)", "s.py")
+    ('f = torch.compile(g, dynamic=True)', {})
+    >>> applied(Remedy("r", "dynamic=True", "option", ""), None, "f = torch.compile(g, dynamic=False)", "s.py")
     ('f = torch.compile(g, dynamic=True)', {})
     """
     if remedy.how == "environment":
@@ -157,20 +160,26 @@ def _with_line(source: str, line: int, text: str, column: int = 0) -> str:
 
 
 def _with_option(source: str, tree: ast.Module, text: str) -> str:
-    """Add the option to every call of `torch.compile(...)` and `x.compile(...)`; `@torch.compile` becomes a call."""
+    """Add the option to every call of `torch.compile(...)`, or change its value there; `@torch.compile` becomes a call."""
     name, lines = text.partition("=")[0], source.splitlines(keepends=True)
-    edits: list[tuple[int, int, str]] = []
+    edits: list[tuple[int, int, int, str]] = []  # a line, where it is cut and where it goes on, and what comes between
     for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and _is_torch_compile(node.func) and all(word.arg != name for word in node.keywords):
+        if isinstance(node, ast.Call) and _is_torch_compile(node.func):
+            given = next((word.value for word in node.keywords if word.arg == name), None)
             inside = (ast.get_source_segment(source, node) or "")[:-1].rstrip()
             more = "" if inside.endswith((",", "(")) else ", "
-            edits.append((node.end_lineno or 0, (node.end_col_offset or 0) - 1, f"{more}{text}"))
+            end = (node.end_col_offset or 0) - 1
+            if given is None:
+                edits.append((node.end_lineno or 0, end, end, f"{more}{text}"))
+            elif isinstance(given, ast.Constant):
+                edits.append((given.lineno, given.col_offset, given.end_col_offset or 0, text.partition("=")[2]))
         for decorator in getattr(node, "decorator_list", ()):
             if _is_torch_compile(decorator):
-                edits.append((decorator.end_lineno or 0, decorator.end_col_offset or 0, f"({text})"))
-    for line, column, more in sorted(edits, reverse=True):
+                end = decorator.end_col_offset or 0
+                edits.append((decorator.end_lineno or 0, end, end, f"({text})"))
+    for line, column, end, more in sorted(edits, reverse=True):
         encoded = lines[line - 1].encode()
-        lines[line - 1] = (encoded[:column] + more.encode() + encoded[column:]).decode()
+        lines[line - 1] = (encoded[:column] + more.encode() + encoded[end:]).decode()
     return "".join(lines)
 
 

@@ -32,6 +32,7 @@ _CLASS = re.compile(  # from torch 2.14 on it names a class where 2.13 says "a t
 _NONE = re.compile(r"^(.*) is None$")
 _EMPTY = re.compile(r"^not ([\w.\[\]']+)$")
 _LENGTH = re.compile(r"^len\((.*)\)$")
+_KEY_AT = re.compile(r"^(list\(dict\.keys\((.*)\)\))\[(\d+)\] == (.*)$")
 _NOT_SO_LONG = re.compile(r"^(len\(.*\)) != (\d+)$")
 _FREED = re.compile(r"^Cache line invalidated because (.*) got deallocated$")
 _STATE = re.compile(r"^GLOBAL_STATE changed: *(.*)$")
@@ -121,6 +122,8 @@ def _words(check: str, scope: Scope) -> tuple[str, str, str, str]:
     (('len(log)', 'EQUALS', '1', '2'), ('log', 'torch', 'empty', 'not empty'))
     >>> _words("len(L['d']) != 3", ({"d": {}}, {})), _words("tensor 'x' requires_grad mismatch. expected requires_grad=0", ({}, {}))
     (('len(d)', 'DICT_LENGTH', '3', '0'), ('x (requires_grad)', 'torch tensor', '0', '1'))
+    >>> _words("list(dict.keys(L['d']))[1] == 'b'", ({"d": {"a": 1, "c": 2}}, {}))
+    ('list(d)[1]', 'DICT_KEY', "'b'", "'c'")
     >>> _words("L['mask'] is None", ({"mask": 2}, {}))
     ('mask', 'EQUALS', 'None', '2')
     >>> _words("GLOBAL_STATE changed: grad_mode ", ({}, {}))
@@ -171,6 +174,9 @@ def _words(check: str, scope: Scope) -> tuple[str, str, str, str]:
     if match := _GRADIENTS.search(check):
         other = "0" if match[2] == "1" else "1"
         return f"{plain_source(match[1])} (requires_grad)", "torch tensor", match[2], other
+    if match := _KEY_AT.match(check):
+        keys, source, position, expected = match.groups()
+        return plain_source(f"{keys}[{position}]"), "DICT_KEY", expected, _shown(_key_at(source, int(position), scope))
     if match := _EQUAL.match(check) or _NOT_SO_LONG.match(check):  # for a dict, torch prints the actual relation, not the check
         source, expected = match.groups()
         came = _length_at(match[1], scope) if (match := _LENGTH.match(source)) else value_at(source, scope)
@@ -203,6 +209,12 @@ def _in_place_of_none(value: object) -> str:
         return shown
     name = type(value).__name__
     return "a tensor" if name == "Tensor" else f"{'an' if name[:1].lower() in 'aeio' else 'a'} {name}"
+
+
+def _key_at(source: str, position: int, scope: Scope) -> Any:
+    """The key at a position of a dict; UNKNOWN if it cannot be looked up."""
+    value = value_at(source, scope)
+    return list(dict.keys(value))[position] if type(value) in (dict, OrderedDict) and position < len(value) else UNKNOWN
 
 
 def _kind_of_length(source: str, scope: Scope, otherwise: str) -> str:

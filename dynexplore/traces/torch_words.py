@@ -29,6 +29,7 @@ _SUBMODULE = re.compile(r"\._(?:modules|parameters|buffers)\['([^']+)'\]")
 _BUILTIN = re.compile(r"\b__builtins_dict___\d+\['(\w+)'\]")
 _MODULE = re.compile(r"\b__import_(\w+)")
 _ENVIRON = re.compile(r"\.environ\._data\[b('[^']*')\]")
+_KEY = re.compile(r"\blist\(dict\.keys\(((?:[^()]|\([^()]*\))*)\)\)\[(\d+)\]")
 _MEMBER = re.compile(r"\b(?:set|frozenset)\.__contains__\(([\w.]+(?:\[\w+\])*), ('[^']*'|\w+)\)")
 _OF_CLASS = re.compile(r"\bdict\((type\((?:[^()]|\([^()]*\))*\)[\w.\[\]]*)\.__dict__\)\['(\w+)'\]")
 
@@ -45,7 +46,10 @@ def plain_source(text: str) -> str:
     'type(self.fc).forward.__defaults__[0]'
     >>> plain_source("set.__contains__(L['tags'], 'train')"), plain_source("G['os'].environ._data[b'MODE']")
     ("'train' in tags", "os.environ['MODE']")
+    >>> plain_source("list(dict.keys(L['batch']))[1] == 'b'")
+    "list(batch)[1] == 'b'"
     """
+    text = _KEY.sub(r"list(\1)[\2]", text)
     text = _ENVIRON.sub(r".environ[\1]", _SUBMODULE.sub(_subscript_or_attribute, _SCOPED.sub(r"\1", text)))
     if "__" not in text:
         return text
@@ -155,9 +159,9 @@ _FUNDAMENTAL = "fundamental - it is unlikely that Dynamo will ever be able to tr
 def parsed(message: str, stack: tuple[ev.UserFrame, ...] = ()) -> Cause:
     """The parts of torch's message.
 
-    >>> cause = parsed("Data-dependent branching\\n  Explanation: An `if` on a tensor.\\n  Hint: Use `torch.cond`.\\n")
+    >>> cause = parsed("Data dependent operator\\n  Explanation: It returns a number.\\n  Hint: Enable a setting.\\n")
     >>> cause.title, cause.why, cause.fix
-    ('Data-dependent branching', 'An `if` on a tensor.', 'Use `torch.cond`.')
+    ('Data dependent operator', 'It returns a number.', 'Enable a setting.')
     """
     first, _, after = message.partition(_ANOTHER)
     if after.strip():
@@ -177,8 +181,10 @@ def parsed(message: str, stack: tuple[ev.UserFrame, ...] = ()) -> Cause:
         fix=_fix_of_varying(context)
         or _fix_of_operator(context)
         or _fix_of_torchs_own(title, context, stack)
-        or _fix_of_title(title)
         or _fix_of_random_branch(context, stack)
+        or _fix_of_title(title)
+        or _fix_of_logging(context, stack)
+        or _fix_of_plain_result(context, stack)
         or _joined_once(_of_program(hint, context) for hint in hints if _FUNDAMENTAL not in hint and "Dynamo bug" not in hint),
         context=context,
         kind=link[1].upper() if link else "torch",
@@ -214,7 +220,46 @@ def _fix_of_title(title: str) -> str:
     return next((fix for begin, fix in _FIXES if title.removeprefix("Unsupported: ").startswith(begin)), "")
 
 
-_FIXES = (("Unsupported Tensor.backward() call", "Call `backward()` outside the compiled function, on what it returns."),)
+_FIXES = (
+    ("Unsupported Tensor.backward() call", "Call `backward()` outside the compiled function, on what it returns."),
+    ("Data-dependent branching", "Use torch.where or torch.cond, or move the `if` out of the compiled function."),
+)
+
+
+def _fix_of_logging(context: str, stack: tuple[ev.UserFrame, ...]) -> str:
+    """The fix for a call that logs: torch breaks at a method of a logger, or inside of a function of `logging`; "" for others.
+
+    >>> _fix_of_logging("method: <Logger app (INFO)>.info, args: [], kwargs: {}", ())[:59]
+    'Move the logging out of the compiled function, or add `logg'
+    """
+    method = _LOGGER_METHOD.match(context)
+    inside = next((frame for frame in stack if frame.file.endswith("logging/__init__.py")), None)
+    if method is None and (inside is None or inside.function not in _LOGS):
+        return ""
+    logs = f"logging.Logger.{method[1]}" if method is not None else f"logging.{inside.function}" if inside is not None else ""
+    setting = "torch._dynamo.config.ignore_logging_functions"
+    return f"Move the logging out of the compiled function, or add `{logs}` to `{setting}`: compiled code then skips it."
+
+
+_LOGGER_METHOD = re.compile(r"method: <Logger .*>\.(\w+), args: ")
+_LOGS = ("debug", "info", "warning", "error", "critical", "exception", "log")
+
+
+def _fix_of_plain_result(context: str, stack: tuple[ev.UserFrame, ...]) -> str:
+    """The fix for an operator that returns no tensor, for which torch gives no hint; "" for others.
+
+    >>> _fix_of_plain_result("example_value type: int; op: call_function; target: <function initial_seed at 0x7fec>", ())
+    'Move the call to `initial_seed` out of the compiled function, and pass its result.'
+    """
+    target = _PLAIN_RESULT.match(context)
+    if target is None:
+        return ""
+    name = target[1] or target[2]
+    called = re.search(rf"(?<![\w.])[\w.]*\b{name}(?=\()", stack[-1].code) if stack else None
+    return f"{_moved(called[0] if called is not None else name)}, and pass its result."
+
+
+_PLAIN_RESULT = re.compile(r"example_value type: .*; op: \w+; target: (?:<(?:function|built-in \w+) (\w+) .*|(\w+)$)")
 
 
 def _fix_of_torchs_own(title: str, context: str, stack: tuple[ev.UserFrame, ...]) -> str:

@@ -296,6 +296,8 @@ def change(failed: ev.GuardFailed) -> Change:
         return _relation_change(failed)
     if failed.kind == "DICT_KEYS":
         return _keys_change(failed)
+    if failed.kind == "DICT_KEY" and (key := _KEY_AT.fullmatch(failed.source)) is not None:
+        return Change(f"key {int(key[2]) + 1} of `{key[1]}`", from_to(failed.expected, failed.actual))
     if failed.expected == "no such attribute" or (failed.kind == "ATTRIBUTE_ABSENT" and not failed.expected):
         return Change(name, f"is now set on the object itself (to {failed.actual})")  # its class may have one
     if failed.kind == "MODULE_STATE" and (registry := registry_of(failed)) != ("", ""):
@@ -473,6 +475,7 @@ def _keys_change(failed: ev.GuardFailed) -> Change:
 
 
 _MOST_KEYS = 3
+_KEY_AT = re.compile(r"list\((.*)\)\[(\d+)\]")
 
 
 def _plain_keys(text: str) -> tuple[object, ...] | None:

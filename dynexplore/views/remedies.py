@@ -279,7 +279,7 @@ SAME_OR_TENSOR = "Each new value recompiles: pass the same value every time, or 
 MODULE_INT = f"Set `{_OF_INT[0].text}`, or store `SOURCE` as a tensor: an int of a module is a constant in the graph."
 SAME_TEXT = "Each new value recompiles: branch on `SOURCE` outside the compiled function, and compile what each branch calls."
 NUMBERS = ("EQUALS", "NUMBER")
-_OF_KEYS = ("DICT_CONTAINS", "DICT_KEYS", "DICT_LENGTH", "NAME_PRESENT")
+_OF_KEYS = ("DICT_CONTAINS", "DICT_KEY", "DICT_KEYS", "DICT_LENGTH", "NAME_PRESENT")
 
 ROWS: tuple[Row, ...] = (
     # loops, and values computed before a graph break
@@ -512,7 +512,7 @@ def _filled(text: str, reason: Reason) -> str:
     """
     named = re.search("`(.*?)`", reason.change.name)  # a relation between sizes has no source
     source = re.sub(r"\.stride\(\).*", "", reason.source or (named[1] if named else ""))
-    source = re.sub(r"^len\((.*)\)$", r"\1", source)
+    source = re.sub(r"^len\((.*)\)$|^list\((.*)\)\[\d+\]$", r"\1\2", source)
     if not source or source.startswith("argument "):
         text = text.replace("`SOURCE`", source or "what changed")
     kind = reason.actual.removesuffix(" object")
@@ -584,6 +584,9 @@ BREAKS: tuple[tuple[str, re.Pattern[str], str, str, str], ...] = (
     ("logger", re.compile(r"logging\.Logger method.*\.(debug|info|warning|error|critical|exception)\("),
      r"import logging; torch._dynamo.config.ignore_logging_functions.add(logging.Logger.\1)",
      "compiled code logs no messages of this level", "ignore_logging_functions"),
+    ("logging", re.compile(r" in (debug|info|warning|error|critical|exception|log) \(__init__\.py:\d+\)"),
+     r"import logging; torch._dynamo.config.ignore_logging_functions.add(logging.\1)",
+     "compiled code logs no messages of this level", "ignore_logging_functions"),
 )  # fmt: skip
 """For graph breaks: id, pattern of the cause, the line at the top, its cost, and the setting."""
 
@@ -632,6 +635,9 @@ def limit_remedy(limit: int, versions: int, source: str) -> Remedy | None:
 NO_PLACE = "there is no place for it in the script"
 """The error of a remedy that could not be applied: the program was not run with it."""
 
+NO_CALL = "there is no call for it in the script"
+"""The same for an option of torch.compile."""
+
 
 def verdict(tried: ev.RemedyTried) -> str:
     """The result of a remedy, in one sentence.
@@ -641,6 +647,8 @@ def verdict(tried: ev.RemedyTried) -> str:
     """
     if tried.error == NO_PLACE:
         return "Not tried: no call in the script passes it by this name; apply it where the value is computed."
+    if tried.error == NO_CALL:
+        return "Not tried: the script has no call of `torch.compile` to which it could be passed."
     if tried.error:
         return f"Tried: does not help; the program then raises {ev.clip(tried.error.splitlines()[0], 160)}"
     changes = [

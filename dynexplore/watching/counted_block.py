@@ -5,8 +5,8 @@ whichever engine compiles in it: functions of torch.compile and of this engine, 
 states the expected counts, or stores today's graph breaks in a file and reports what changed.
 
 In: a block of code; the expected counts, or the breaks of a snapshot.
-Out: `CountedBlock`: its recordings and counts; `mismatches(block, expected)`, sentences; `report(block)`, the ranked list;
-     `breaks_of(block)` and `changed_breaks(before, now)`, for snapshots.
+Out: `CountedBlock`: its recordings and counts; `mismatches(counts, expected)` and `hint(block, expected)`, sentences;
+     `report(block)`, the ranked list; `breaks_of(block)` and `changed_breaks(before, now)`, for snapshots.
 
 PyTorch's counterpart: `CompileCounter` in torch/_dynamo/testing.py, which counts the graphs that its own backend gets.
 """
@@ -84,6 +84,37 @@ def mismatches(counts: Mapping[str, int], expected: Mapping[str, int | None]) ->
     """
     wrong = [(name, wish) for name, wish in expected.items() if wish is not None and counts[name] != wish]
     return [f"expected {plural(wish, _NOUNS[name])}, got {counts[name]}" for name, wish in wrong]
+
+
+def hint(block: CountedBlock, expected: Mapping[str, int | None]) -> str:
+    """What to do about a wrong count if functions may have been compiled before the block; "" if that cannot be the reason.
+
+    >>> with CountedBlock("test") as block:
+    ...     pass
+    >>> hint(block, {"graphs": 1}).partition(": ")[2], hint(block, {"graphs": 0})
+    ('call `torch._dynamo.reset()` and `dynexplore.reset()` before the block.', '')
+    """
+    counts = block.counts
+    fewer = any(wish is not None and counts[name] < wish for name, wish in expected.items())
+    more = (expected.get("recompiles") is not None) and any(map(_recompiles_first, block.recordings))
+    if not fewer and not more:
+        return ""
+    resets = " and ".join(f"`{_RESETS[recording.engine]}`" for recording in reversed(block.recordings))
+    return f"Code that was compiled before the block, as by another test, is reused: call {resets} before the block."
+
+
+_RESETS = {TORCH: "torch._dynamo.reset()", DYNEXPLORE: "dynexplore.reset()"}
+
+
+def _recompiles_first(recording: Recording) -> bool:
+    """Whether a function recompiles that was not compiled in the recording before."""
+    again = {event.frame for event in recording.of(ev.Recompiled)}
+    seen: set[int] = set()
+    for entered in recording.frames:
+        if entered.frame in again and entered.code.id not in seen:
+            return True
+        seen.add(entered.code.id)
+    return False
 
 
 def report(block: CountedBlock) -> str:

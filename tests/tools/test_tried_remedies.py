@@ -71,12 +71,13 @@ def test_there_is_no_script(capsys: pytest.CaptureFixture[str]) -> None:
     ("how", "text", "source", "changed"),
     [
         ("option", "dynamic=True", "@torch.compile\ndef f(x): ...\n", "@torch.compile(dynamic=True)\ndef f(x): ...\n"),
-        ("option", "dynamic=True", "f = torch.compile(g, dynamic=None)\n", "f = torch.compile(g, dynamic=None)\n"),
+        ("option", "dynamic=True", "f = torch.compile(g, dynamic=None)\n", "f = torch.compile(g, dynamic=True)\n"),
+        ("option", "dynamic=True", "f = torch.compile(g, dynamic=d)\n", "f = torch.compile(g, dynamic=d)\n"),
         ("option", "dynamic=True", "é = torch.compile(\n  g,\n)\n", None),
         ("top", "a.b = 1", '"""Doc."""\nfrom __future__ import annotations\nx = 1\n',
          '"""Doc."""\nfrom __future__ import annotations\nimport torch._dynamo; a.b = 1\nx = 1\n'),
     ],
-    ids=["decorator", "set already", "over lines", "top"],
+    ids=["decorator", "another value", "value of the program", "over lines", "top"],
 )  # fmt: skip
 def test_where_a_text_goes(how: str, text: str, source: str, changed: str | None) -> None:
     """The program stays valid Python, and what it has set itself stays."""
@@ -118,6 +119,8 @@ def test_the_argument_of_the_call(call: str, passed: str | None) -> None:
          "Tried: 0 graph breaks instead of 2, 0 recompiles instead of 1; no values to compare."),
         ({"before": (2, 0, 1), "after": (2, 0, 1), "same_values": True},
          "Tried: no effect on graph breaks and recompiles; same values."),
+        ({"error": "there is no call for it in the script"},
+         "Not tried: the script has no call of `torch.compile` to which it could be passed."),
         ({"error": "ValueError: no"}, "Tried: does not help; the program then raises ValueError: no"),
         (
             {"error": "there is no place for it in the script"},

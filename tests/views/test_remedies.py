@@ -122,6 +122,15 @@ def f(x):
     return y + 1
 f(torch.ones(3))
 """,
+    "logging": """
+import torch, logging
+@torch.compile(backend="eager")
+def f(x):
+    y = x * 2
+    logging.info("between")
+    return y + 1
+f(torch.ones(3))
+""",
     "print": """
 import torch
 @torch.compile(backend="eager")

@@ -59,6 +59,27 @@ def test_snapshot(compiles):
     with compiles(snapshot=True):
         torch.compile(f, backend="eager")(torch.ones(2))
 
+def test_compiled_before(compiles):
+    torch._dynamo.reset()
+    compiled = torch.compile(g, backend="eager")
+    compiled(torch.ones(2))
+    with compiles(graphs=1, engine="torch.compile"):
+        compiled(torch.ones(2))
+
+def test_recompiles_for_another_test(compiles):
+    torch._dynamo.reset()
+    compiled = torch.compile(g, backend="eager")
+    compiled(torch.ones(2))
+    with compiles(recompiles=0):
+        compiled(torch.ones(3))
+
+def test_recompiles_by_itself(compiles):
+    torch._dynamo.reset()
+    with compiles(recompiles=0):
+        compiled = torch.compile(g, backend="eager")
+        compiled(torch.ones(2))
+        compiled(torch.ones(3))
+
 def test_it_raises(compiles):
     with compiles(graphs=7):
         raise ValueError("of the test")
@@ -81,22 +102,25 @@ def test_what_is_expected_and_what_is_not(pytester: pytest.Pytester, monkeypatch
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     file = pytester.makepyfile(test_it=TESTS)
     first = run(pytester, "--compiles-pages", "pages")
-    first.assert_outcomes(passed=4, failed=5)
+    first.assert_outcomes(passed=4, failed=8)
     output = first.stdout.str()
     assert len(re.findall("^expected 0 graph breaks, got 1$", output, re.M)) == 2 and "expected 2 graphs, got 1" in output
     assert "The graph breaks at test_it.py:4 in f" in output and "ValueError: of the test" in output
     assert "torch.__trace" not in output
+    reused = "Code that was compiled before the block, as by another test, is reused: call"
+    assert len(re.findall(f"^{reused} `torch._dynamo.reset\\(\\)` before", output, re.M)) == 2  # test_compiled_before, test_marked_wrong
+    assert output.count(f"{reused} `torch._dynamo.reset()` and `dynexplore.reset()` before the block.") == 1
     assert "there is no snapshot of this block: pytest --compiles-update writes __compiles__/test_it.json" in output
     pages = [path for path in (pytester.path / "pages").rglob("*.html") if "test_wrong" in str(path)]
     assert sorted(path.name for path in pages) == ["dynexplore.html", "torch_compile.html"]
     assert all("<html" in path.read_text() for path in pages)
 
-    run(pytester, "--compiles-update", "-k", "snapshot").assert_outcomes(passed=1, deselected=8)
+    run(pytester, "--compiles-update", "-k", "snapshot").assert_outcomes(passed=1, deselected=11)
     snapshot = json.loads((pytester.path / "__compiles__" / "test_it.json").read_text())
     assert list(snapshot) == ["test_snapshot 1"] and len(snapshot["test_snapshot 1"]) == 1
     file.write_text("# another line\n" + TESTS.replace('    print(end="")\n', '    print(end="")\n    print("", end="")\n', 1))
     last = run(pytester, "-k", "snapshot")
-    last.assert_outcomes(failed=1, deselected=8)
+    last.assert_outcomes(failed=1, deselected=11)
     last.stdout.fnmatch_lines(["new graph break: test_it.py in f: * | print(*"])
 
 
