@@ -62,14 +62,16 @@ def test_snapshot(compiles):
 def test_compiled_before(compiles):
     torch._dynamo.reset()
     compiled = torch.compile(g, backend="eager")
-    compiled(torch.ones(2))
+    with compiles():
+        compiled(torch.ones(2))
     with compiles(graphs=1, engine="torch.compile"):
         compiled(torch.ones(2))
 
 def test_recompiles_for_another_test(compiles):
     torch._dynamo.reset()
     compiled = torch.compile(g, backend="eager")
-    compiled(torch.ones(2))
+    with compiles():
+        compiled(torch.ones(2))
     with compiles(recompiles=0):
         compiled(torch.ones(3))
 
@@ -108,7 +110,7 @@ def test_what_is_expected_and_what_is_not(pytester: pytest.Pytester, monkeypatch
     assert "The graph breaks at test_it.py:4 in f" in output and "ValueError: of the test" in output
     assert "torch.__trace" not in output
     reused = "Code that was compiled before the block, as by another test, is reused: call"
-    assert len(re.findall(f"^{reused} `torch._dynamo.reset\\(\\)` before", output, re.M)) == 2  # test_compiled_before, test_marked_wrong
+    assert len(re.findall(f"^{reused} `torch._dynamo.reset\\(\\)` before", output, re.M)) == 2
     assert output.count(f"{reused} `torch._dynamo.reset()` and `dynexplore.reset()` before the block.") == 1
     assert "there is no snapshot of this block: pytest --compiles-update writes __compiles__/test_it.json" in output
     pages = [path for path in (pytester.path / "pages").rglob("*.html") if "test_wrong" in str(path)]
