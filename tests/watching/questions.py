@@ -441,7 +441,7 @@ def toy(a):
         x = x + 55
     return x * 2
 toy(torch.randn(10))
-""", "Data-dependent branching", "consider making the code branchless",
+""", "Data-dependent branching", "Use torch.where",
         ("    if x.sum() < 0:  # <-\n        x = x + 55", "    x = torch.where(x.sum() < 0, x + 55, x)")),
     "if on isinf": calls("pytorch/pytorch#180406", """
 @torch.compile(backend="eager")
@@ -451,7 +451,7 @@ def cast(x):
         x = torch.clamp(x, -1, 1)
     return x + 1
 cast(torch.ones(3))
-""", "Data-dependent branching", "consider making the code branchless",
+""", "Data-dependent branching", "Use torch.where",
         ("    if x.isinf().any() or x.isnan().any():  # <-\n        x = torch.clamp(x, -1, 1)",
          "    x = torch.where(x.isinf().any() | x.isnan().any(), torch.clamp(x, -1, 1), x)")),
     "all in a condition": calls("pytorch/torchdynamo#1767", """
@@ -462,7 +462,7 @@ def f(x):
         return x.cos()
     return x.sin()
 f(torch.ones(3))
-""", "Data-dependent branching", "consider making the code branchless",
+""", "Data-dependent branching", "Use torch.where",
         ("    if x.all():  # <-\n        return x.cos()\n    return x.sin()", "    return torch.where(x.all(), x.cos(), x.sin())")),
     "while on a tensor": calls("pytorch/torchdynamo#330", """
 @torch.compile(backend="eager")
@@ -578,7 +578,7 @@ def f(x):
         return y - 1
     return y + 1
 f(torch.ones(2))
-""", "Data-dependent branching", "consider making the code branchless",
+""", "Data-dependent branching", "Use torch.where",
         ("    if np.count_nonzero(y.numpy()) == 1:  # <-\n        return y - 1\n    return y + 1",
          "    return torch.where((y != 0).sum() == 1, y - 1, y + 1)")),
     "break in a callee": calls("pytorch/pytorch#126722", """
