@@ -165,14 +165,14 @@ def _with_option(source: str, tree: ast.Module, text: str) -> str:
     edits: list[tuple[int, int, int, str]] = []  # a line, where it is cut and where it goes on, and what comes between
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and _is_torch_compile(node.func):
-            given = next((word.value for word in node.keywords if word.arg == name), None)
+            existing = next((word.value for word in node.keywords if word.arg == name), None)
             inside = (ast.get_source_segment(source, node) or "")[:-1].rstrip()
             more = "" if inside.endswith((",", "(")) else ", "
             end = (node.end_col_offset or 0) - 1
-            if given is None:
+            if existing is None:
                 edits.append((node.end_lineno or 0, end, end, f"{more}{text}"))
-            elif isinstance(given, ast.Constant):
-                edits.append((given.lineno, given.col_offset, given.end_col_offset or 0, text.partition("=")[2]))
+            elif isinstance(existing, ast.Constant):
+                edits.append((existing.lineno, existing.col_offset, existing.end_col_offset or 0, text.partition("=")[2]))
         for decorator in getattr(node, "decorator_list", ()):
             if _is_torch_compile(decorator):
                 end = decorator.end_col_offset or 0
