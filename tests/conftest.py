@@ -56,13 +56,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_finish() -> None:
-    """Nothing that was collected is garbage before the run ends: no collection walks over it, also none that a test asks for.
-
-    Between two collections ten times as many objects may be made as usual: the engine's work makes many, and few are garbage.
+    """Between two collections of garbage ten times as many objects may be made as usual: the engine's work makes many, and few are
+    garbage.
     """
-    gc.collect()
-    gc.freeze()
     gc.set_threshold(10 * gc.get_threshold()[0], *gc.get_threshold()[1:])
+    _imports.freeze()
 
 
 @pytest.hookimpl(wrapper=True, trylast=True)
@@ -100,6 +98,27 @@ def fresh_engine(request: pytest.FixtureRequest) -> Iterator[None]:
     with config.patch(suppress_errors=may_fall_back):
         yield
     _forget()
+    _imports.freeze()
+
+
+class _Imports:
+    """Modules and tests live until the run ends: no collection walks over them, also none that a test asks for."""
+
+    MANY = 200
+    """Modules: compilers bring more, which are half a million objects."""
+
+    def __init__(self) -> None:
+        self._frozen = 0
+
+    def freeze(self) -> None:
+        """Freeze what there is, if many modules came since that was last done."""
+        if len(sys.modules) > self._frozen + self.MANY:
+            self._frozen = len(sys.modules)
+            gc.collect()
+            gc.freeze()
+
+
+_imports = _Imports()
 
 
 class _RunsPlain(logging.Handler):
