@@ -152,7 +152,9 @@ def up_to_recorded_chain(frames: Sequence[SymbolicFrame], chains: BreakChains) -
 
     As a separate frame it reuses its graphs and resume functions. Nested in another caller, they would all be captured again.
     """
-    depth = max(depth for depth, frame in enumerate(frames) if frame.allows_partial_graph)
+    depth = max((depth for depth, frame in enumerate(frames) if frame.allows_partial_graph), default=None)
+    if depth is None:
+        return frames  # no graph ends in them
     begin = chains.recorded_end([(frame.parsed.code, frame.current.offset) for frame in frames[: depth + 1]])
     return frames[:begin] if begin and frames[begin - 1].unit_began_at >= 0 else frames
 
