@@ -15,9 +15,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import ipywidgets
-
 from dynexplore.views.calls_picture import calls_picture, calls_text
+from dynexplore.widgets.controls import Controls
 
 SHOWN = 5
 """The number of calls drawn, the latest."""
@@ -32,27 +31,21 @@ class SizeSlider:
 
     def __init__(self, explanation: Any, arguments: Callable[[int], tuple[Any, ...]], size: int = 4, largest: int = 12) -> None:
         self.explanation, self.arguments = explanation, arguments
-        self._slider = ipywidgets.IntSlider(value=size, min=0, max=largest, description="size")
-        self._picture = ipywidgets.HTML()
-        self.widget = ipywidgets.VBox([self._slider, self._picture])
-        self._slider.observe(self._moved, names="value")
-        self._call(size)
+        self.widget = Controls({"size": size}, self._called, {"size": largest})
+        self.widget.draw()
 
     @property
     def size(self) -> int:
         """The slider's position; setting it moves the slider, which makes a call."""
-        return int(self._slider.value)
+        return int(self.widget.values["size"])
 
     @size.setter
     def size(self, size: int) -> None:
-        self._slider.value = size
+        self.widget.move(size=size)
 
-    def _moved(self, change: dict[str, Any]) -> None:
-        self._call(change["new"])
-
-    def _call(self, size: int) -> None:
-        self.explanation.call(*self.arguments(size))
-        self._picture.value = self._html()
+    def _called(self) -> str:
+        self.explanation.call(*self.arguments(self.size))
+        return self._html()
 
     def _html(self) -> str:
         outcome = self.explanation.outcomes[-1]
@@ -62,5 +55,8 @@ class SizeSlider:
         return calls_text(self.explanation.recording, SHOWN)
 
     def _repr_mimebundle_(self, **options: Any) -> dict[str, Any]:
-        data = self.widget._repr_mimebundle_(**options) or {}
-        return {**data, "text/plain": repr(self), "text/html": self._html()}
+        return self.widget.bundle(repr(self), self._html(), **options)
+
+    def _display_(self) -> Controls:
+        """Used by marimo to display the result of a cell."""
+        return self.widget

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import ipywidgets
+from dynexplore.widgets.controls import Controls
 
 
 class Toggles:
@@ -24,32 +24,23 @@ class Toggles:
     def __init__(self, shown: Callable[..., Any], **states: bool) -> None:
         self.shown = shown
         self.now: Any = None
-        self._switches = {
-            name: ipywidgets.ToggleButton(value=on, description=name.replace("_", " ")) for name, on in states.items()
-        }
-        self._picture = ipywidgets.HTML()
-        self.widget = ipywidgets.VBox([ipywidgets.HBox(list(self._switches.values())), self._picture])
-        for switch in self._switches.values():
-            switch.observe(self._moved, names="value")
-        self._draw()
+        self.widget = Controls(states, self._drawn)
+        self.widget.draw()
 
     @property
     def states(self) -> dict[str, bool]:
         """Which switches are on."""
-        return {name: bool(switch.value) for name, switch in self._switches.items()}
+        return {name: bool(on) for name, on in self.widget.values.items()}
 
     def move(self, **states: bool) -> Any:
         """Set switches, which redraws the picture; return the new result. Raises KeyError for an unknown switch."""
-        for name, on in states.items():
-            self._switches[name].value = on
+        self.widget.move(**states)
         return self.now
 
-    def _moved(self, change: dict[str, Any]) -> None:
-        self._draw()
-
-    def _draw(self) -> None:
+    def _drawn(self) -> str:
         self.now = self.shown(**self.states)
-        self._picture.value = self.now._repr_html_()
+        html: str = self.now._repr_html_()
+        return html
 
     def _words(self) -> str:
         return "; ".join(f"{name.replace('_', ' ')}: {'on' if on else 'off'}" for name, on in self.states.items())
@@ -58,5 +49,8 @@ class Toggles:
         return f"{self._words()}\n{self.now!r}"
 
     def _repr_mimebundle_(self, **options: Any) -> dict[str, Any]:
-        data = self.widget._repr_mimebundle_(**options) or {}
-        return {**data, "text/plain": repr(self), "text/html": f"<p>{self._words()}</p>{self._picture.value}"}
+        return self.widget.bundle(repr(self), f"<p>{self._words()}</p>{self.widget.html}", **options)
+
+    def _display_(self) -> Controls:
+        """Used by marimo to display the result of a cell."""
+        return self.widget

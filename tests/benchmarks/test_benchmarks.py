@@ -115,6 +115,7 @@ def test_explorer_in_jupyterlab(tmp_path: Path) -> None:
     row, total = rows_of("explorer", tmp_path, "--jupyterlab", "--models", "2000")
     assert 0 < row["of it kernel ms"] < row["first view ms"] and row["again ms"] > 0
     assert row["kernel CPU ms"] > 0 and row["page CPU ms"] > 0
+    assert row["first view CPU ms"] == pytest.approx(row["kernel CPU ms"] + row["page CPU ms"], abs=1)
     assert total["step ms"] == row["step ms"] > 0 and row["step CPU ms"] > 0
 
 

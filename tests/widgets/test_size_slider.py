@@ -29,14 +29,15 @@ def test_each_move_is_a_call_against_the_cache_that_is_there() -> None:
 def test_what_stands_below_the_slider_is_the_latest_call() -> None:
     """The picture is drawn anew with each move, by hand or by code."""
     slider = made()
-    _, picture = slider.widget.children
-    assert "size 4: <b>compile</b>" in picture.value
-    slider.widget.children[0].value = 9
-    assert "size 9: <b>recompile</b>" in picture.value and "call 2: recompile" in picture.value
+    assert "size 4: <b>compile</b>" in slider.widget.html
+    slider.widget.set_state({"values": {"size": 9}})  # as the page sends it
+    assert slider.size == 9
+    assert "size 9: <b>recompile</b>" in slider.widget.html and "call 2: recompile" in slider.widget.html
 
 
 def test_its_state_stands_in_for_it_where_no_widget_runs() -> None:
     """A saved notebook keeps the picture and its words."""
     slider = made()
     data = slider._repr_mimebundle_()
+    assert "application/vnd.jupyter.widget-view+json" in data and slider._display_() is slider.widget
     assert "<svg" in data["text/html"] and data["text/plain"].startswith("call 1: compile (float32[4] cpu)")
