@@ -501,6 +501,30 @@ def test_numbers_in_boxes_are_lines_of_the_file_in_the_heading(opened: Opened) -
     assert page.locator(".dynx-colors button").all_inner_texts() == ["None", "Time", "Bytes"]  # no line colors them
 
 
+def many_branches(x: torch.Tensor) -> torch.Tensor:
+    some = torch.sin(x) + torch.cos(x).relu() + torch.tan(x).neg() + torch.exp(x).abs() + torch.log(x).sigmoid()
+    more = torch.sqrt(x).square() + torch.floor(x).tanh() + torch.ceil(x).erf() + torch.atan(x).round() + torch.sinh(x).frac()
+    return some + more
+
+
+@pytest.mark.parametrize("size", [(1440, 900), (700, 700)])
+def test_a_wide_diagram_opens_at_a_size_that_can_be_read(opened: Opened, size: tuple[int, int]) -> None:
+    """Letters are 13 pixels high or more, though it does not fit; what one looks at first is in view, and not an empty corner."""
+    page = opened(dynexplore.explain(many_branches)(torch.rand(2, 4)).recording, view="")
+    resize(page, *size)
+    page.keyboard.press("3")
+    expect(page.locator(".dynx-figure .dynx-row").first).to_be_visible()
+    scale = "svg => svg.getBoundingClientRect().height / svg.viewBox.baseVal.height"
+    assert page.locator(".dynx-diagram .dynx-figure svg").evaluate(scale) * 13 >= 12.99
+    at_hand = page.locator(".dynx-diagram .dynx-figure").locator(".dynx-now, .dynx-chosen, .dynx-row").first
+    assert at_hand.evaluate("e => e.closest('.dynx-body').getBoundingClientRect().right > e.getBoundingClientRect().left")
+    seen = """body => [...body.querySelectorAll('.dynx-row')].filter((e) => {
+      const [inner, outer] = [e.getBoundingClientRect(), body.getBoundingClientRect()];
+      return inner.right > outer.left && inner.left < outer.right && inner.bottom > outer.top && inner.top < outer.bottom;
+    }).length"""
+    assert page.locator(".dynx-diagram .dynx-body").evaluate(seen) >= 3
+
+
 def test_an_operator_of_a_callee_has_the_line_of_the_callee(opened: Opened) -> None:
     """Boxes and ranking name the line that computes, not the one that calls the layers, where both are in the same file."""
     page = opened(dynexplore.explain(Layers())(torch.randn(2, 4)).recording, view="")

@@ -30,8 +30,11 @@ const ZOOM = 1.25;
 /** A small diagram opens this much larger than drawn, at most. */
 const LARGEST = 1.25;
 
-/** Letters are drawn 13 pixels tall; below this scale nobody reads them, and the map shows the whole. */
-const SMALLEST = 0.75;
+/** Letters are drawn 13 pixels tall: as long as nobody chose a size they are not smaller, and the map shows the whole. */
+const SMALLEST = 1;
+
+/** Every node of a graph, which somebody asked for, may be smaller where it does not fit. */
+const READABLE = 0.75;
 
 /** All nodes that fit at this scale open fitted: the boxes can be told apart, and the whole is seen first. */
 const LEAST = 0.5;
@@ -214,6 +217,8 @@ class Diagram {
     /** the frame whose graphs are drawn */
     this.frame = explorer.frame;
     this.scale = 1;
+    /** @type {import("../types.js").Frame | undefined} the one whose diagram was put where it begins */
+    this.begun = undefined;
     this.inView = false;
     this.waits = false;
     this.sized = false;
@@ -488,6 +493,20 @@ class Diagram {
     this.rows.find(this.rows.wanted);
     this.rows.aim(this.rows.marks);
     this.rows.light(this.rows.marks);
+    this.begin();
+  }
+
+  /** What does not fit at a size that can be read begins at the operator that failed, at the one at hand, or at its first box. */
+  begin() {
+    const { body, frame } = this;
+    if (this.sized || !this.isFolded || this.begun === frame) return;
+    this.begun = frame;
+    const found = [".dynx-failed", ".dynx-now, .dynx-chosen", ".dynx-row"].map((one) => body.querySelector(`.dynx-figure ${one}`));
+    const at = found.findIndex(Boolean);
+    const [pane, box] = [body.getBoundingClientRect(), found[at]?.getBoundingClientRect()];
+    if (!box) return;
+    body.scrollLeft += box.left + box.width / 2 - pane.left - pane.width / 2;
+    if (at < 2) body.scrollTop += box.top + box.height / 2 - pane.top - pane.height / 2;
   }
 
   /** The graphs as one reads them. */
@@ -629,7 +648,7 @@ class Diagram {
     const width = Math.max(1, ...this.figures.map((figure) => figure.width));
     const height = this.figures.reduce((sum, figure) => sum + figure.height, 1);
     const fits = Math.min(this.isFolded ? LARGEST : 1, (this.body.clientWidth - 16) / width, (this.body.clientHeight - 16) / height);
-    return fits >= (this.isFolded ? SMALLEST : LEAST) ? fits : Math.min(1, Math.max(SMALLEST, (this.body.clientWidth - 16) / width));
+    return fits >= (this.isFolded ? SMALLEST : LEAST) ? fits : Math.min(1, Math.max(this.isFolded ? SMALLEST : READABLE, (this.body.clientWidth - 16) / width));
   }
 
   /** It stands in another view now, which may be smaller. */
