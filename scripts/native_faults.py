@@ -79,7 +79,7 @@ SWITCHES = (
            instead="!passes({0}, PyDict_GET_SIZE(value) == check->item_count)"),
     Switch("guard_walk.c", "[[version == check->version]]", "items: version of the dictionary"),
     Switch("guard_walk.c", "![[value_passes(item, find_value(value, item))]]", *_of_kinds("items", 4), by="item->kind"),
-    Switch("guard_walk.c", "[[*value == NULL || *value == Py_None || (PyDict_Check(*value) && PyDict_GET_SIZE(*value) == 0)]];",
+    Switch("guard_walk.c", "[[*value == Py_None || (*value != NULL && PyDict_Check(*value) && PyDict_GET_SIZE(*value) == 0)]];",
            "object: empty"),
     Switch("guard_walk.c", "return [[*value == NULL]];", "object: absent"),
     Switch("guard_walk.c", "return [[value_passes(check, *value)]];", *_of_kinds("object", 3), by="check->kind"),
