@@ -66,7 +66,8 @@ def refuse(target: Any, tool: str) -> None:
     """Raise TypeError, in one sentence, for a target wrapped by torch.compile, in a tool that does not support it."""
     if is_compiled(target):
         raise TypeError(
-            f"{tool} only supports dynexplore's captures. This is compiled by torch.compile: pass the original function"
+            f"{tool} only supports dynexplore's captures. You passed a function that torch.compile has compiled: pass the original"
+            " function"
         )
 
 
