@@ -74,16 +74,16 @@ def dead_raising_ops(graph: torch.fx.Graph) -> list[torch.fx.Node]:
     """
     used: set[torch.fx.Node] = set()
     dropped: list[torch.fx.Node] = []
-    memories = outside_storages(graph)
+    live_storages = outside_storages(graph)
     for node in reversed(graph.nodes):
-        written = set().union(*map(storages_of, mutated_args(node)))
-        unseen = not written and (node.op == "output" or node.is_impure() or node.meta.get("example_value") is None)
-        would_be_dropped = not (node in used or unseen or written & memories)
+        mutated = set().union(*map(storages_of, mutated_args(node)))
+        is_live = not mutated and (node.op == "output" or node.is_impure() or node.meta.get("example_value") is None)
+        would_be_dropped = not (node in used or is_live or mutated & live_storages)
         if would_be_dropped and node.meta.get("may_raise"):
             dropped.append(node)
         if not would_be_dropped or node.meta.get("may_raise"):
             used.update(node.all_input_nodes)
-            memories.update(*map(storages_of, node.all_input_nodes))
+            live_storages.update(*map(storages_of, node.all_input_nodes))
     return dropped
 
 

@@ -252,14 +252,14 @@ class CodeGenerator:
         with self.writer.role("side effect"):
             changed = list(self.ctx.journal.changed)
             own = {id(cell) for name, cell in self.ctx.frames.root.cells.items() if name in self.code.co_cellvars}
-            unseen = [tracker for tracker in changed if returning and id(tracker) in own]
+            local = [tracker for tracker in changed if returning and id(tracker) in own]
             for tracker in changed:
-                if tracker not in unseen:
+                if tracker not in local:
                     self._write_back(tracker)
             # of its own cells, the frame writes only those held by a function that has escaped by now
-            while seen := [tracker for tracker in unseen if tracker in self._built]:
-                unseen = [tracker for tracker in unseen if tracker not in seen]
-                for tracker in seen:
+            while escaped := [tracker for tracker in local if tracker in self._built]:
+                local = [tracker for tracker in local if tracker not in escaped]
+                for tracker in escaped:
                     self._write_back(tracker)
             for emit in self._later:
                 emit()

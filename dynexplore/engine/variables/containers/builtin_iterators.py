@@ -69,21 +69,21 @@ class ZipVariable(AskingIteratorVariable):
         if not self.strict:
             return TupleVariable([iterator.next_or_raise(ctx) for iterator in self.inner])
         items = []
-        for place, iterator in enumerate(self.inner):
+        for index, iterator in enumerate(self.inner):
             item = iterator.next_item(ctx)
             if item is None:
-                self._check_ends(ctx, place)
+                self._check_ends(ctx, index)
             else:
                 items.append(item)
         return TupleVariable(items)
 
-    def _check_ends(self, ctx: TraceContext, place: int) -> NoReturn:
+    def _check_ends(self, ctx: TraceContext, index: int) -> NoReturn:
         """One iterator has ended: with `strict`, all must have; StopIterations of the
         others are dropped (bltinmodule.c, zip_next).
         """
-        if place > 0:
-            others = "argument 1" if place == 1 else f"arguments 1-{place}"
-            ctx.raise_exception(ValueError, f"zip() argument {place + 1} is shorter than {others}")
+        if index > 0:
+            others = "argument 1" if index == 1 else f"arguments 1-{index}"
+            ctx.raise_exception(ValueError, f"zip() argument {index + 1} is shorter than {others}")
         for other in range(1, len(self.inner)):
             if self.inner[other].next_item(ctx) is not None:
                 shorter = "argument 1" if other == 1 else f"arguments 1-{other}"

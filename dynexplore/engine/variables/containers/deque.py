@@ -116,15 +116,15 @@ class DequeVariable(SequenceVariable):
         return item.read(ctx)
 
     def set_item(self, ctx: TraceContext, key: VariableTracker, value: VariableTracker) -> None:
-        place = self.index_of(ctx, key)
+        index = self.index_of(ctx, key)
         ctx.journal.note(self, "__setitem__")
-        self._positions(ctx, operator.setitem, place, value)
+        self._positions(ctx, operator.setitem, index, value)
 
     def delete_item(self, ctx: TraceContext, key: VariableTracker) -> None:
-        place = self.index_of(ctx, key)
+        index = self.index_of(ctx, key)
         ctx.journal.note(self, "__delitem__")
         self.state += 1
-        self._positions(ctx, operator.delitem, place)
+        self._positions(ctx, operator.delitem, index)
 
     def _positions(self, ctx: TraceContext, function: Any, *args: Any) -> Any:
         """Run an index operation on a real deque of the trackers."""
@@ -145,8 +145,8 @@ class DequeVariable(SequenceVariable):
 
 
 def _set_each(real: deque[Any], items: tuple[Any, ...]) -> None:
-    for place, item in enumerate(items):
-        real[place] = item
+    for position, item in enumerate(items):
+        real[position] = item
 
 
 @builds(deque)
@@ -238,9 +238,9 @@ def _rotate(ctx: TraceContext, self: DequeVariable, steps: VariableTracker | Non
 
 
 @mutating_method(deque, "insert")
-def _insert(ctx: TraceContext, self: DequeVariable, place: VariableTracker, item: VariableTracker, /) -> None:
+def _insert(ctx: TraceContext, self: DequeVariable, index: VariableTracker, item: VariableTracker, /) -> None:
     self.state += 1
-    self._positions(ctx, deque.insert, specialize_index(ctx, place, "deque.insert()"), item)
+    self._positions(ctx, deque.insert, specialize_index(ctx, index, "deque.insert()"), item)
 
 
 def _remove_while_changed() -> None:

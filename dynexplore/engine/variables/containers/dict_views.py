@@ -136,7 +136,7 @@ class DictIteratorVariable(IteratorVariable):
         self.mapping = mapping
         self.part = part
         self.backwards = backwards
-        self.places = list(mapping.entries)[:: -1 if backwards else 1]
+        self.keys = list(mapping.entries)[:: -1 if backwards else 1]
         self.index = 0
         self._steps_before = len(mapping.steps)
 
@@ -145,16 +145,16 @@ class DictIteratorVariable(IteratorVariable):
 
     def next_item(self, ctx: TraceContext) -> VariableTracker | None:
         entries = self.mapping.entries
-        if self.index > len(self.places):
+        if self.index > len(self.keys):
             return None
-        if len(entries) != len(self.places):
+        if len(entries) != len(self.keys):
             ctx.raise_exception(RuntimeError, "dictionary changed size during iteration")
         if not self._iterates_initial_content():
             ctx.break_graph("DX307", type="a dict whose keys changed during iteration")
         self.index += 1
-        if self.index > len(self.places):
+        if self.index > len(self.keys):
             return None
-        return part_of(ctx, entries[self.places[self.index - 1]], self.part)
+        return part_of(ctx, entries[self.keys[self.index - 1]], self.part)
 
     def _iterates_initial_content(self) -> bool:
         """Whether no key was inserted or removed, even if the size is the same again: what CPython then returns
@@ -162,10 +162,10 @@ class DictIteratorVariable(IteratorVariable):
         """
         if len(self.mapping.steps) != self._steps_before:
             return False
-        return list(self.mapping.entries)[:: -1 if self.backwards else 1] == self.places
+        return list(self.mapping.entries)[:: -1 if self.backwards else 1] == self.keys
 
     def reconstruct(self, build: Reconstruction) -> None:
-        if self.index > len(self.places):
+        if self.index > len(self.keys):
             build.call_object(iter, TupleVariable([]))
             return
         if self.mapping.source is None and {step for step, _ in self.mapping.steps[: self._steps_before]} - {"put"}:
@@ -176,7 +176,7 @@ class DictIteratorVariable(IteratorVariable):
         view = DictViewVariable(self.mapping, self.part)
         walked = self.mapping if self.part == "keys" and self.mapping.storage_owner is None else view
         if self.backwards:
-            build.call_object(reversed_iterator_at, walked, ConstantVariable(len(self.places) - 1 - self.index))
+            build.call_object(reversed_iterator_at, walked, ConstantVariable(len(self.keys) - 1 - self.index))
         else:
             build.call_object(iterator_at, walked, ConstantVariable(self.index))
 
@@ -194,15 +194,15 @@ class OrderedDictIteratorVariable(DictIteratorVariable):
 
     def next_item(self, ctx: TraceContext) -> VariableTracker | None:
         try:
-            place = next(self.walk)
+            key = next(self.walk)
         except StopIteration:
-            self.index = len(self.places) + 1
+            self.index = len(self.keys) + 1
             return None
         except RuntimeError as error:
-            self.index = len(self.places) + 1  # it is exhausted then
+            self.index = len(self.keys) + 1  # it is exhausted then
             ctx.raise_exception(RuntimeError, str(error))
         self.index += 1
-        return part_of(ctx, self.mapping.entries[place], self.part)
+        return part_of(ctx, self.mapping.entries[key], self.part)
 
     def _iterates_initial_content(self) -> bool:
         return not complaint_of(self.walk)
@@ -240,10 +240,10 @@ def _combine(ctx: TraceContext, symbol: str, lhs: VariableTracker, rhs: Variable
     if symbol == "&" and FrozenSetVariable in (type(lhs), type(rhs)):  # a frozenset or a set, by the sizes
         ctx.break_graph("DX304", operator=symbol, left=lhs.type_name(), right=rhs.type_name())
     (left, left_members), (right, right_members) = (_operand_of(ctx, side) for side in (lhs, rhs))
-    places: set[object] = BINARY[symbol](left, right)
-    same = {id(place): item for members in (left_members, right_members) for place, item in members.items()}
+    keys: set[object] = BINARY[symbol](left, right)
+    same = {id(key): item for members in (left_members, right_members) for key, item in members.items()}
     members = {**right_members, **left_members}
-    return SetVariable({place: same.get(id(place)) or members[place] for place in places}, places=places)
+    return SetVariable({key: same.get(id(key)) or members[key] for key in keys}, keys=keys)
 
 
 def _operand_of(ctx: TraceContext, side: VariableTracker) -> tuple[Any, dict[object, VariableTracker]]:
@@ -255,7 +255,7 @@ def _operand_of(ctx: TraceContext, side: VariableTracker) -> tuple[Any, dict[obj
     if side.part == "keys":
         return entries.keys(), members
     kind = OrderedDict if isinstance(entries, OrderedDict) else dict
-    return kind((place, value.read(ctx).hash_key(ctx)) for place, (_, value) in entries.items()).items(), members
+    return kind((key, value.read(ctx).hash_key(ctx)) for key, (_, value) in entries.items()).items(), members
 
 
 def _needs_set(ctx: TraceContext, view: DictViewVariable) -> None:
@@ -287,7 +287,7 @@ def _declare_views() -> None:
             builtin_method(_view_type(mapping_type, part), "__reversed__")(lambda ctx, self, /: self.iterate_reversed(ctx))
             if part != "values":
                 builtin_method(_view_type(mapping_type, part), "isdisjoint")(
-                    lambda ctx, self, other, /: ConstantVariable(self.as_set(ctx).places.isdisjoint(members_of(ctx, other).places))
+                    lambda ctx, self, other, /: ConstantVariable(self.as_set(ctx).keys.isdisjoint(members_of(ctx, other).keys))
                 )
 
 

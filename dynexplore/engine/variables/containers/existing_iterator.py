@@ -262,19 +262,19 @@ class ExistingZipVariable(ExistingIteratorVariable):
         if strict:
             ctx.break_graph("DX307", question="next()", type="zip(strict=True)")
         items = []
-        for place in range(len(iterators)):
-            item = _inner(ctx, self, place).ahead(ctx)
+        for index in range(len(iterators)):
+            item = _inner(ctx, self, index).ahead(ctx)
             if item is None:
                 return None
             items.append(item)
         return TupleVariable(items) if items else None
 
 
-def _inner(ctx: TraceContext, outer: ExistingIteratorVariable, place: int) -> ExistingIteratorVariable:
+def _inner(ctx: TraceContext, outer: ExistingIteratorVariable, index: int) -> ExistingIteratorVariable:
     """The inner iterator of another one; breaks the graph if the program also advances it directly."""
-    source = CallSource(outer.source, part_of(place), f"iterator {place} of ")
-    interned: Source = outer.source.child(("part", place), lambda: source)
-    inner = ctx.build(part_of(place)(outer.value), interned)
+    source = CallSource(outer.source, part_of(index), f"iterator {index} of ")
+    interned: Source = outer.source.child(("part", index), lambda: source)
+    inner = ctx.build(part_of(index)(outer.value), interned)
     if not isinstance(inner, ExistingIteratorVariable) or ctx.journal.is_changed(inner) or inner.outer not in (None, outer):
         ctx.break_graph("DX307", question="next()", type=f"{outer.type_name()} over {inner.type_name()}")
     inner.outer = outer

@@ -83,15 +83,15 @@ class DictVariable(BuiltinValueVariable):
 
     def store(self, ctx: TraceContext, key: VariableTracker, value: VariableTracker) -> None:
         """Store a value under a key; an existing entry keeps its position and key object. The caller records the mutation."""
-        place = dict_hash_key(ctx, key)
-        entry = self.entries.get(place)
-        self.entries[place] = (entry[0] if entry is not None else key, value)
+        hash_key = dict_hash_key(ctx, key)
+        entry = self.entries.get(hash_key)
+        self.entries[hash_key] = (entry[0] if entry is not None else key, value)
         if entry is None:
             self.steps.append(("put", key))
 
-    def take_out(self, place: object, step: str = "take out") -> Pair | None:
+    def take_out(self, hash_key: object, step: str = "take out") -> Pair | None:
         """Remove a key, if it exists. The caller records the mutation."""
-        pair = self.entries.pop(place, None)
+        pair = self.entries.pop(hash_key, None)
         if pair is not None:
             self.steps.append((step, pair[0]))
         return pair
@@ -101,10 +101,10 @@ class DictVariable(BuiltinValueVariable):
         return [(key.read(ctx), value.read(ctx)) for key, value in self.entries.values()]
 
     def read_items(self, ctx: TraceContext) -> None:
-        for place, (key, value) in self.entries.items():
+        for hash_key, (key, value) in self.entries.items():
             key, value = key.read(ctx), value.read(ctx)
             value.read_items(ctx)
-            self.entries[place] = key, value
+            self.entries[hash_key] = key, value
 
     # -- questions
 
@@ -152,8 +152,8 @@ class DictVariable(BuiltinValueVariable):
     def bulk(self) -> int:
         return len(self.entries)
 
-    def content_at(self, place: Any) -> Any:
-        pair = self.entries.get(place.value) if type(place) is ConstantVariable else None
+    def content_at(self, key: Any) -> Any:
+        pair = self.entries.get(key.value) if type(key) is ConstantVariable else None
         return None if pair is None else pair[1]
 
     def identity(self) -> object | None:
@@ -270,8 +270,8 @@ class ExistingDictVariable(DictVariable):
     def bulk(self) -> int:
         return len(self.real_dict) + len(self.put) if self._entries is None else len(self._entries)
 
-    def content_at(self, place: Any) -> Any:
-        return None if self._entries is None else super().content_at(place)
+    def content_at(self, key: Any) -> Any:
+        return None if self._entries is None else super().content_at(key)
 
     def write_back(self, build: Reconstruction) -> None:
         if self._entries is not None:
@@ -587,11 +587,11 @@ def build_mapping_proxy(ctx: TraceContext, value: Any, source: Source | None) ->
     shown = behind(value)
     if type(shown) not in (dict, OrderedDict, defaultdict):
         ctx.break_graph("DX302", question="its items", type=f"mappingproxy of a {type(shown).__qualname__}")
-    place = source
+    shown_source = source
     if source is not None:
         ctx.guard(source, "TYPE_MATCH", MappingProxyType)
-        place = source.child("behind", lambda: CallSource(source, behind, "what is behind "))
-    return MappingProxyVariable(existing_entries(ctx, shown, place), source)
+        shown_source = source.child("behind", lambda: CallSource(source, behind, "what is behind "))
+    return MappingProxyVariable(existing_entries(ctx, shown, shown_source), source)
 
 
 # -- operators --------------------------------------------------------------------------------------------------------
@@ -600,7 +600,7 @@ def build_mapping_proxy(ctx: TraceContext, value: Any, source: Source | None) ->
 @binary_rule(DictVariable, DictVariable, "==", "!=")
 def _equal_dicts(ctx: TraceContext, symbol: str, lhs: DictVariable, rhs: DictVariable) -> VariableTracker:
     same = lhs.entries.keys() == rhs.entries.keys() and all(
-        equal(ctx, value.read(ctx), rhs.entries[place][1].read(ctx)) for place, (_, value) in lhs.entries.items()
+        equal(ctx, value.read(ctx), rhs.entries[hash_key][1].read(ctx)) for hash_key, (_, value) in lhs.entries.items()
     )
     if isinstance(lhs, OrderedDictVariable) and isinstance(rhs, OrderedDictVariable):
         same = same and list(lhs.entries) == list(rhs.entries)
@@ -653,7 +653,7 @@ def _merge_into_empty(ctx: TraceContext, self: DictVariable, other: VariableTrac
     for key, value in pairs:
         self.store(ctx, key, value)
     if pairs:
-        merged: Entries = {place: (key, NONE) for place, (key, _) in self.entries.items()}
+        merged: Entries = {hash_key: (key, NONE) for hash_key, (key, _) in self.entries.items()}
         self.steps[:] = [*steps, ("merge", DictVariable(merged))]
 
 
@@ -728,15 +728,15 @@ def _popitem(ctx: TraceContext, self: DictVariable, /) -> VariableTracker:
 def _popitem_ordered(ctx: TraceContext, self: DictVariable, last: VariableTracker | None = None) -> VariableTracker:
     if not self.entries:
         ctx.raise_exception(KeyError, "dictionary is empty")
-    place = next(reversed(self.entries) if last is None or specialize_bool(ctx, last) else iter(self.entries))
-    return part_of(ctx, cast("Pair", self.take_out(place)), "items")
+    hash_key = next(reversed(self.entries) if last is None or specialize_bool(ctx, last) else iter(self.entries))
+    return part_of(ctx, cast("Pair", self.take_out(hash_key)), "items")
 
 
 @mutating_method(OrderedDict, "move_to_end")
 def _move_to_end(ctx: TraceContext, self: DictVariable, key: VariableTracker, last: VariableTracker | None = None) -> None:
-    entries, place = cast("OrderedDict[object, Pair]", self.entries), dict_hash_key(ctx, key)
-    if place in entries:
-        entries.move_to_end(place, last=last is None or specialize_bool(ctx, last))
+    entries, hash_key = cast("OrderedDict[object, Pair]", self.entries), dict_hash_key(ctx, key)
+    if hash_key in entries:
+        entries.move_to_end(hash_key, last=last is None or specialize_bool(ctx, last))
     else:
         self.missing_key(ctx, key)
 

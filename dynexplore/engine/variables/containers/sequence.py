@@ -97,9 +97,9 @@ class SequenceVariable(BuiltinValueVariable):
 
     def get_item(self, ctx: TraceContext, key: VariableTracker) -> VariableTracker:
         if isinstance(key, SliceVariable):
-            place = key.concrete(ctx)
-            items = run_now(ctx, operator.getitem, self.items, place)
-            return self if self.is_whole(place) else self.of_slice(items)
+            index = key.concrete(ctx)
+            items = run_now(ctx, operator.getitem, self.items, index)
+            return self if self.is_whole(index) else self.of_slice(items)
         index = self.index_of(ctx, key)
         if type(index) is int and -len(self.items) <= index < len(self.items):
             return self.items[index].read(ctx)
@@ -111,7 +111,7 @@ class SequenceVariable(BuiltinValueVariable):
     def refuse_change(self, ctx: TraceContext, before: int) -> None:
         """Raise if the sequence was mutated since then and its type forbids that; lists allow it."""
 
-    def is_whole(self, place: slice) -> bool:
+    def is_whole(self, index: slice) -> bool:
         """Whether slicing returns the sequence itself."""
         return False
 
@@ -131,8 +131,8 @@ class SequenceVariable(BuiltinValueVariable):
     def bulk(self) -> int:
         return len(self.items)
 
-    def content_at(self, place: Any) -> Any:
-        return self.items[place] if isinstance(place, int) and -len(self.items) <= place < len(self.items) else None
+    def content_at(self, key: Any) -> Any:
+        return self.items[key] if isinstance(key, int) and -len(self.items) <= key < len(self.items) else None
 
     def as_proxy(self) -> Any:
         return [item.as_proxy() for item in self.items]
@@ -143,14 +143,14 @@ class SequenceVariable(BuiltinValueVariable):
         return f"{self.type_name()} of {len(self.items)}: {shown}{', ...' if len(self.items) > 4 else ''}"
 
 
-def _assigned_items(ctx: TraceContext, place: slice, value: VariableTracker) -> list[VariableTracker]:
+def _assigned_items(ctx: TraceContext, index: slice, value: VariableTracker) -> list[VariableTracker]:
     """The new content of a list after a slice assignment (Objects/listobject.c, list_ass_subscript)."""
     try:
         iterator = value.iterate(ctx)
     except ObservedException as raised:
         if raised.exception.python_type() is not TypeError:
             raise
-        run_now(ctx, operator.setitem, [], place, None)  # fails as well, with the running Python's message
+        run_now(ctx, operator.setitem, [], index, None)  # fails as well, with the running Python's message
         raise
     return value.unpack(ctx) if type_of(value) in (list, tuple) else list_items(ctx, iterator)
 
@@ -172,17 +172,17 @@ class ListVariable(SequenceVariable):
 
     def set_item(self, ctx: TraceContext, key: VariableTracker, value: VariableTracker) -> None:
         if isinstance(key, SliceVariable):
-            place: Any = key.concrete(ctx)
-            replacement: Any = _assigned_items(ctx, place, value)
+            index: Any = key.concrete(ctx)
+            replacement: Any = _assigned_items(ctx, index, value)
         else:
-            place, replacement = self.index_of(ctx, key), value
+            index, replacement = self.index_of(ctx, key), value
         ctx.journal.note(self, "__setitem__")
-        run_now(ctx, operator.setitem, self.items, place, replacement)
+        run_now(ctx, operator.setitem, self.items, index, replacement)
 
     def delete_item(self, ctx: TraceContext, key: VariableTracker) -> None:
-        place = key.concrete(ctx) if isinstance(key, SliceVariable) else self.index_of(ctx, key)
+        index = key.concrete(ctx) if isinstance(key, SliceVariable) else self.index_of(ctx, key)
         ctx.journal.note(self, "__delitem__")
-        run_now(ctx, operator.delitem, self.items, place)
+        run_now(ctx, operator.delitem, self.items, index)
 
     def unguarded_value(self, depth: int = 8) -> Any:
         return _unguarded(self, depth)
@@ -247,8 +247,8 @@ class ExistingListVariable(ListVariable):
     def bulk(self) -> int:
         return len(self.real_list) + len(self.added) if self._items is None else len(self._items)
 
-    def content_at(self, place: Any) -> Any:
-        return None if self._items is None else super().content_at(place)
+    def content_at(self, key: Any) -> Any:
+        return None if self._items is None else super().content_at(key)
 
     def unguarded_value(self, depth: int = 8) -> Any:
         if self._items is None:
@@ -284,8 +284,8 @@ class TupleVariable(SequenceVariable):
         """Whether operations that change nothing (slice, sum, product) return the same object, as they do for an exact tuple."""
         return type(self) is TupleVariable and not self.is_content
 
-    def is_whole(self, place: slice) -> bool:
-        return self.returns_self_when_copied() and place.indices(len(self.items)) == (0, len(self.items), 1)
+    def is_whole(self, index: slice) -> bool:
+        return self.returns_self_when_copied() and index.indices(len(self.items)) == (0, len(self.items), 1)
 
     def get_item(self, ctx: TraceContext, key: VariableTracker) -> VariableTracker:
         chosen = dynamic_item(ctx, self.live, self.source, key) if self.live is not None else None
@@ -405,9 +405,9 @@ def compare_sequences(ctx: TraceContext, symbol: str, lhs: SequenceVariable, rhs
     """The first pair that differs decides, else the lengths (listobject.c, list_richcompare)."""
     if symbol in ("==", "!=") and len(lhs.items) != len(rhs.items):
         return ConstantVariable(symbol == "!=")
-    for place, (item, other_item) in enumerate(zip(live_items(ctx, lhs), live_items(ctx, rhs), strict=False)):
+    for index, (item, other_item) in enumerate(zip(live_items(ctx, lhs), live_items(ctx, rhs), strict=False)):
         if not equal(ctx, item, other_item):
-            if place >= min(len(lhs.items), len(rhs.items)):
+            if index >= min(len(lhs.items), len(rhs.items)):
                 break  # that comparison emptied one of them
             return ConstantVariable(symbol == "!=") if symbol in ("==", "!=") else compare(ctx, symbol, item, other_item)
     return ConstantVariable(COMPARE[symbol](len(lhs.items), len(rhs.items)))
@@ -496,8 +496,8 @@ def _insert(ctx: TraceContext, self: ListVariable, index: VariableTracker, item:
 
 @mutating_method(list, "pop")
 def _pop(ctx: TraceContext, self: ListVariable, index: VariableTracker | None = None, /) -> VariableTracker:
-    place = -1 if index is None else specialize_index(ctx, index, "list.pop()")
-    return run_now(ctx, self.items.pop, place).read(ctx)  # type: ignore[no-any-return]
+    position = -1 if index is None else specialize_index(ctx, index, "list.pop()")
+    return run_now(ctx, self.items.pop, position).read(ctx)  # type: ignore[no-any-return]
 
 
 @mutating_method(list, "remove")

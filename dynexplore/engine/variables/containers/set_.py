@@ -56,9 +56,9 @@ class SetVariable(BuiltinValueVariable):
     value_type: ClassVar[type[Any]] = set
     container_type: ClassVar[type[Any] | None] = set
 
-    def __init__(self, members: Members | None = None, source: Source | None = None, places: set[object] | None = None) -> None:
+    def __init__(self, members: Members | None = None, source: Source | None = None, keys: set[object] | None = None) -> None:
         self.members: Members = dict(members or {})
-        self.places = set(self.members) if places is None else places
+        self.keys = set(self.members) if keys is None else keys
         self.source = source
         self._order_guard: tuple[Any, ...] | None = None
 
@@ -75,52 +75,52 @@ class SetVariable(BuiltinValueVariable):
         """The hash keys, for an operation whose result is in an order that depends on theirs, which is guarded."""
         if self._order_guard is not None and self.source is not None:
             ctx.guard(self.source, "DICT_KEYS", self._order_guard)
-        return self.places
+        return self.keys
 
     def in_order(self) -> list[VariableTracker]:
         """The members in order, without a guard."""
-        if any(map(is_by_identity, self.places)):
+        if any(map(is_by_identity, self.keys)):
             return list(self.members.values())
-        return [self.members[place] for place in self.places]
+        return [self.members[key] for key in self.keys]
 
     def building(self) -> tuple[list[VariableTracker], tuple[Any, ...] | None]:
         """The members in an order in which such a set is built: of colliding keys, the first one added takes the place. Where that
         does not give the table that the program's operations gave, in iteration order, with the table.
         """
-        if any(map(is_by_identity, self.places)):
+        if any(map(is_by_identity, self.keys)):
             return self.in_order(), None
-        order = list(self.places)
+        order = list(self.keys)
         added, built = list(order), list(set(order))
         for _ in range(_TRIES):
             if built == order:
                 break
-            displaced = next(place for place, goal in zip(built, order, strict=True) if place is not goal)
+            displaced = next(key for key, goal in zip(built, order, strict=True) if key is not goal)
             added.remove(displaced)
             added.insert(0, displaced)
             built = list(set(added))
-        table = set_table_of(self.places)
+        table = set_table_of(self.keys)
         is_built_so = built == order and table == set_table_of(set(added))
         if is_built_so or not all(item.is_constant() for item in self.members.values()):
-            return [self.members[place] for place in (added if built == order else order)], None
+            return [self.members[key] for key in (added if built == order else order)], None
         return self.in_order(), table
 
     def put(self, ctx: TraceContext, item: VariableTracker) -> None:
         """Add a member. The caller records the mutation."""
-        place = set_hash_key(ctx, item)
-        self.table(ctx).add(place)
-        self.members.setdefault(place, item)
+        key = set_hash_key(ctx, item)
+        self.table(ctx).add(key)
+        self.members.setdefault(key, item)
 
-    def take(self, place: object) -> VariableTracker | None:
+    def take(self, key: object) -> VariableTracker | None:
         """Remove a member; None if it is missing. The caller records the mutation."""
-        self.places.discard(place)
-        return self.members.pop(place, None)
+        self.keys.discard(key)
+        return self.members.pop(key, None)
 
-    def keep(self, places: set[object], others: Members) -> None:
+    def keep(self, keys: set[object], others: Members) -> None:
         """Become the set of these hash keys, whose new members are among `others`."""
-        self.members = {place: self.members[place] for place in self.members if place in places} | {
-            place: item for place, item in others.items() if place in places and place not in self.members
+        self.members = {key: self.members[key] for key in self.members if key in keys} | {
+            key: item for key, item in others.items() if key in keys and key not in self.members
         }
-        self.places = places
+        self.keys = keys
 
     # -- for those who watch
 
@@ -152,7 +152,7 @@ class SetVariable(BuiltinValueVariable):
 
     def place_of(self, ctx: TraceContext, item: VariableTracker) -> object:
         """The hash key of a value to look up; a set is looked up as a frozenset (setobject.c, set_contains)."""
-        return frozenset(item.places) if isinstance(item, SetVariable) else set_hash_key(ctx, item)
+        return frozenset(item.keys) if isinstance(item, SetVariable) else set_hash_key(ctx, item)
 
     def reconstruct(self, build: Reconstruction) -> None:
         refuse_collisions(self.members)
@@ -205,12 +205,12 @@ class FrozenSetVariable(SetVariable):
     container_type = frozenset
 
     def as_constant(self) -> Any:
-        if any(map(is_by_identity, self.places)):
+        if any(map(is_by_identity, self.keys)):
             return frozenset(item.as_constant() for item in self.members.values())
-        return set_in_table(None, tuple(item.as_constant() for item in self.in_order()), set_table_of(self.places))
+        return set_in_table(None, tuple(item.as_constant() for item in self.in_order()), set_table_of(self.keys))
 
     def hash_key(self, ctx: TraceContext) -> object:
-        return frozenset(self.places)
+        return frozenset(self.keys)
 
     def reconstruct(self, build: Reconstruction) -> None:
         refuse_collisions(self.members)
@@ -231,14 +231,14 @@ class SetIteratorVariable(IteratorVariable):
 
     def __init__(self, walked: SetVariable, order: list[VariableTracker]) -> None:
         self.walked, self.order, self.index = walked, order, 0
-        self.places = set(walked.members)
+        self.keys = set(walked.members)
 
     def next_item(self, ctx: TraceContext) -> VariableTracker | None:
         if self.index > len(self.order):
             return None
         if len(self.walked.members) != len(self.order):
             ctx.raise_exception(RuntimeError, "Set changed size during iteration")
-        if self.walked.members.keys() != self.places:  # which new members CPython returns depends on where it stores them
+        if self.walked.members.keys() != self.keys:  # which new members CPython returns depends on where it stores them
             ctx.break_graph("DX307", type="a set whose members changed during iteration")
         self.index += 1
         return self.order[self.index - 1] if self.index <= len(self.order) else None
@@ -246,17 +246,17 @@ class SetIteratorVariable(IteratorVariable):
     def reconstruct(self, build: Reconstruction) -> None:
         if self.index > len(self.order):
             ItemsIteratorVariable([], self.value_type).reconstruct(build)
-        elif self.walked.members.keys() != self.places:
+        elif self.walked.members.keys() != self.keys:
             raise NotImplementedError("an iterator over a set whose members have changed meanwhile")
         else:
             build.call_object(set_iterator_at, self.walked, TupleVariable(self.order[self.index :]))
 
 
-def is_by_identity(place: object) -> bool:
+def is_by_identity(key: object) -> bool:
     """Whether a hash key belongs to an object that hashes by identity."""
-    if isinstance(place, (tuple, frozenset)):
-        return any(map(is_by_identity, place))
-    return isinstance(place, VariableTracker)
+    if isinstance(key, (tuple, frozenset)):
+        return any(map(is_by_identity, key))
+    return isinstance(key, VariableTracker)
 
 
 Operand = set[object] | dict[object, None] | list[object]
@@ -267,19 +267,19 @@ def operand(ctx: TraceContext, items: VariableTracker) -> tuple[Operand, Members
     if isinstance(items, SetVariable):
         return items.table(ctx), items.members
     members: Members = {}
-    places: list[object] = []
+    keys: list[object] = []
     for item in each_item(ctx, items):
-        place = set_hash_key(ctx, item)
-        places.append(place)
-        members.setdefault(place, item)
-    return (dict.fromkeys(places) if items.python_type() is dict else places), members
+        key = set_hash_key(ctx, item)
+        keys.append(key)
+        members.setdefault(key, item)
+    return (dict.fromkeys(keys) if items.python_type() is dict else keys), members
 
 
 def members_of(ctx: TraceContext, items: VariableTracker) -> SetVariable:
     """`set(items)`."""
     if isinstance(items, SetVariable) or items.python_type() is dict:
         keys, members_of_operand = operand(ctx, items)
-        return SetVariable(members_of_operand, places=set(keys))
+        return SetVariable(members_of_operand, keys=set(keys))
     members = SetVariable({})
     for item in items.unpack(ctx):
         members.put(ctx, item)
@@ -292,8 +292,8 @@ def _common(ctx: TraceContext, lhs: SetVariable, rhs: VariableTracker) -> SetVar
     """
     if isinstance(rhs, SetVariable):
         smaller, other = (lhs, rhs) if len(rhs.members) > len(lhs.members) else (rhs, lhs)
-        members = {place: item for place, item in smaller.members.items() if place in other.members}
-        return SetVariable(members, places=lhs.table(ctx) & rhs.table(ctx))
+        members = {key: item for key, item in smaller.members.items() if key in other.members}
+        return SetVariable(members, keys=lhs.table(ctx) & rhs.table(ctx))
     common = SetVariable({})
     for item in each_item(ctx, rhs):
         if item.hash_key(ctx) in lhs.members:  # whose TypeError does not name the set, as that of `add` does from Python 3.14 on
@@ -315,10 +315,10 @@ def _existing(ctx: TraceContext, value: Any, source: Source | None, tracker: typ
     built = tracker({item.hash_key(ctx): item for item in items}, source)
     refuse_stale_hashes(ctx, value, list(built.members), list(value))
     if source is None and all(map(is_plain_value, value)):
-        built.places = set_with_table_of(value)
+        built.keys = set_with_table_of(value)
     if source is not None and all(map(is_plain_value, value)):
         ctx.guard(source, "SET_CONTENT", frozenset(value))
-        built.places = set_with_table_of(value)
+        built.keys = set_with_table_of(value)
         built.guard_order(tuple(value))
     return built
 
@@ -351,7 +351,7 @@ def build_frozenset(ctx: TraceContext, value: frozenset[Any], source: Source | N
 @binary_rule(SetVariable, SetVariable, *COMPARE)
 def compare_sets(ctx: TraceContext, symbol: str, lhs: SetVariable, rhs: SetVariable) -> VariableTracker:
     """`==`, `<=` and the other comparisons."""
-    return ConstantVariable(COMPARE[symbol](lhs.places, rhs.places))
+    return ConstantVariable(COMPARE[symbol](lhs.keys, rhs.keys))
 
 
 @binary_rule(SetVariable, SetVariable, *_ALGEBRA)
@@ -359,13 +359,13 @@ def combine(ctx: TraceContext, symbol: str, lhs: SetVariable, rhs: SetVariable) 
     """Union, intersection, difference, symmetric difference; the result has the left operand's type."""
     if symbol == "&":
         return _of_type(lhs, _common(ctx, lhs, rhs))
-    result_set = type(lhs)(lhs.members, places=set())
+    result_set = type(lhs)(lhs.members, keys=set())
     result_set.keep(BINARY[symbol](lhs.table(ctx), rhs.table(ctx)), rhs.members)
     return result_set
 
 
 def _of_type(example: SetVariable, members: SetVariable) -> SetVariable:
-    return type(example)(members.members, places=members.places)
+    return type(example)(members.members, keys=members.keys)
 
 
 _IN_PLACE: dict[str, Callable[[Any, Any], object]] = {
@@ -377,11 +377,11 @@ def _combine(ctx: TraceContext, symbol: str, self: SetVariable, other: VariableT
     """`self <symbol>= other` for any iterable; `s -= s` empties it. The caller records the mutation."""
     if symbol == "&=":
         common = _common(ctx, self, other)
-        self.members, self.places = common.members, common.places
+        self.members, self.keys = common.members, common.keys
     else:
         keys, members = operand(ctx, other)
         _IN_PLACE[symbol](self.table(ctx), keys)
-        self.keep(self.places, members)
+        self.keep(self.keys, members)
 
 
 @binary_rule(SetVariable, SetVariable, *(f"{symbol}=" for symbol in _ALGEBRA))
@@ -402,7 +402,7 @@ def _combining(symbol: str) -> Callable[..., VariableTracker]:
         combined = self
         for other in others:
             combined = _combined(ctx, symbol, combined, other, is_copy=combined is not self)
-        return combined if others else type(self)(self.members, places=set(self.table(ctx)))
+        return combined if others else type(self)(self.members, keys=set(self.table(ctx)))
 
     return row
 
@@ -412,13 +412,13 @@ def _combined(ctx: TraceContext, symbol: str, self: SetVariable, other: Variable
     if symbol == "&":
         return _of_type(self, _common(ctx, self, other))
     if symbol == "|" and not is_copy:
-        self, is_copy = type(self)(self.members, places=set(self.table(ctx))), True
+        self, is_copy = type(self)(self.members, keys=set(self.table(ctx))), True
     if is_copy:
         _update(ctx, f"{symbol}=", self, other)
         return self
     keys, members = operand(ctx, other)
     made_by = set.difference if symbol == "-" else set.symmetric_difference
-    combined = type(self)(self.members, places=set())
+    combined = type(self)(self.members, keys=set())
     combined.keep(made_by(self.table(ctx), keys), members)
     return combined
 
@@ -488,18 +488,18 @@ def _pop(ctx: TraceContext, self: SetVariable, /) -> VariableTracker:
     order = self.ordered(ctx)
     if not order:
         ctx.raise_exception(KeyError, "pop from an empty set")
-    if any(map(is_by_identity, self.places)):
-        place = next(iter(self.members))
+    if any(map(is_by_identity, self.keys)):
+        key = next(iter(self.members))
     else:
-        place = self.places.pop()
-    member = self.take(place)
+        key = self.keys.pop()
+    member = self.take(key)
     assert member is not None
     return member
 
 
 @mutating_method(set, "clear")
 def _clear(ctx: TraceContext, self: SetVariable, /) -> None:
-    self.places.clear()
+    self.keys.clear()
     self.members.clear()
 
 
@@ -516,7 +516,7 @@ def _relation(
 
     def row(ctx: TraceContext, self: SetVariable, other: VariableTracker, /) -> VariableTracker:
         if inside is None or isinstance(other, SetVariable):
-            return ConstantVariable(function(self.places, members_of(ctx, other).places))
+            return ConstantVariable(function(self.keys, members_of(ctx, other).keys))
         return ConstantVariable(all((set_hash_key(ctx, item) in self.members) is inside for item in each_item(ctx, other)))
 
     return row
@@ -530,4 +530,4 @@ for _type in (set, frozenset):
 
 def frozen(items: SetVariable) -> FrozenSetVariable:
     """`frozenset(items)`, of a set that was made for it."""
-    return FrozenSetVariable(items.members, places=items.places)
+    return FrozenSetVariable(items.members, keys=items.keys)

@@ -74,7 +74,7 @@ class Inspection:
         """The number of items that `contents` or `remaining` would return, without copying them."""
         return 0
 
-    def content_at(self, place: Any) -> Any:
+    def content_at(self, key: Any) -> Any:
         """The item at an index, or the value under a tracker key; None if that requires iteration or a guard."""
         return None
 
