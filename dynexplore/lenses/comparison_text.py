@@ -61,14 +61,14 @@ def cell(verdict: Verdict) -> str:
 def time(seconds: float | None) -> str:
     """A time with its unit, two digits.
 
-    >>> time(0.0421), time(3.1e-5), time(None)
-    ('42 ms', '31 us', '')
+    >>> time(0.0421), time(3.1e-5), time(0.0997), time(None)
+    ('42 ms', '31 us', '100 ms', '')
     """
     if seconds is None:
         return ""
     for unit, size in (("s", 1.0), ("ms", 1e-3)):
         if seconds >= size:
-            return f"{seconds / size:.2g} {unit}" if seconds < 100 * size else f"{seconds / size:.0f} {unit}"
+            return f"{seconds / size:.2g} {unit}" if seconds < 99.5 * size else f"{seconds / size:.0f} {unit}"
     return f"{seconds * 1e6:.0f} us"
 
 
