@@ -32,6 +32,7 @@ import torch
 from properties.program_files import drawn_once
 from properties.random_programs import CALLS, first_arguments, namespace_of
 from torch._subclasses import FakeTensorMode
+from torch.fx import graph_module
 
 import dynexplore
 from dynexplore.engine.graph import fake_dispatch_cache
@@ -164,6 +165,7 @@ def held() -> Held:
 
 def collect() -> None:
     """Collect garbage, and empty what keeps so many of the latest, which is full after thousands of rounds only."""
+    gc.unfreeze()  # else what was made before the first test, such as caches of functions, is in no list
     for _ in range(3):
         _empty_bounded_caches()
         gc.collect()
@@ -173,7 +175,8 @@ def _empty_bounded_caches() -> None:
     FakeTensorMode.cache_clear()  # torch's, which `dynexplore.reset()` and `torch._dynamo.reset()` empty
     fake_dispatch_cache._cache.clear()
     times.clear()
-    linecache.clearcache()  # torch.fx leaves the source of each graph there; under torch.compile, too
+    linecache.clearcache()  # torch.fx leaves the source of each graph there, and in its loader; under torch.compile, too
+    graph_module._loader.eval_cache.clear()
     for value in gc.get_objects():
         if type(value) is functools._lru_cache_wrapper and value.cache_parameters()["maxsize"] is not None:
             value.cache_clear()
@@ -185,6 +188,7 @@ def growth(make: Make, wrap: Callable[[Any], Any], rounds: int) -> dict[str, flo
     """
     for _ in range(rounds):
         run_round(make, wrap)
+    graphs = graphs_compiled()
     counts = [held()]
     for _ in range(SERIES):
         watched = [reference for _ in range(rounds) for reference in run_round(make, wrap)]
@@ -192,6 +196,8 @@ def growth(make: Make, wrap: Callable[[Any], Any], rounds: int) -> dict[str, flo
         alive = collections.Counter(type(value).__name__ for reference in watched if (value := reference()) is not None)
         counts[-1].update({f"alive: {name}": count for name, count in alive.items()})
     left = {name: min(more[name] - less[name] for less, more in itertools.pairwise(counts)) / rounds for name in counts[-1]}
+    if sys.version_info >= (3, 12):  # which keeps each name that a code object contains forever: here those of the graphs
+        left["blocks"] -= (graphs_compiled() - graphs) / rounds / SERIES
     return {name: count for name, count in left.items() if count >= _least(name)}
 
 
