@@ -193,7 +193,11 @@ def test_keys_do_not_leak_to_who_hears_them_first(opened: Opened) -> None:
     page.keyboard.press("d")
     page.keyboard.press("Control+s")
     page.get_by_role("searchbox").press("j")
-    assert [key for key in page.evaluate("heard") if key not in ("Shift", "Control")] == ["Enter", "s"]
+    page.evaluate("dynexplore.root.focus()")
+    page.keyboard.press("j")
+    page.get_by_role("button", name="Step forward").press("Control+c")
+    assert page.locator("[data-lm-suppress-shortcuts]").count() == 0  # nothing around the button keeps its keys
+    assert [key for key in page.evaluate("heard") if key not in ("Shift", "Control")] == ["Enter", "s", "c"]
 
 
 def test_rows_are_reached_by_keyboard(opened: Opened) -> None:

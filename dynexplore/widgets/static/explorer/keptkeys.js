@@ -22,11 +22,15 @@ export function keepKeys() {
   const page = /** @type {any} */ (window);
   if (page[ONCE]) return;
   page[ONCE] = true;
+  /** @type {Element | undefined} the one that has the attribute: around another element it would keep that one's keys, too */
+  let marked;
   window.addEventListener("keydown", (event) => {
+    marked?.removeAttribute(SUPPRESSES);
     const target = /** @type {Element | undefined} */ (event.composedPath()[0]);
     if (!target?.closest?.(".dynexplore")) return;
     // an editor has Ctrl+Enter and Ctrl+Z for itself, but does not save the notebook
     const passes = isThePages(event) && !(isInEditor(target) && event.key.toLowerCase() !== "s");
-    target.toggleAttribute(SUPPRESSES, !passes);
+    marked = passes ? undefined : target;
+    marked?.setAttribute(SUPPRESSES, "");
   }, true);
 }
