@@ -100,7 +100,7 @@ def hint(block: CountedBlock, expected: Mapping[str, int | None]) -> str:
     if not fewer and not more:
         return ""
     resets = " and ".join(f"`{_RESETS[recording.engine]}`" for recording in reversed(block.recordings))
-    return f"Code that was compiled before the block, as by another test, is reused: call {resets} before the block."
+    return f"Code that was compiled before the block, for example by another test, is reused: call {resets} before the block."
 
 
 _RESETS = {TORCH: "torch._dynamo.reset()", DYNEXPLORE: "dynexplore.reset()"}

@@ -109,7 +109,7 @@ def test_what_is_expected_and_what_is_not(pytester: pytest.Pytester, monkeypatch
     assert len(re.findall("^expected 0 graph breaks, got 1$", output, re.M)) == 2 and "expected 2 graphs, got 1" in output
     assert "The graph breaks at test_it.py:4 in f" in output and "ValueError: of the test" in output
     assert "torch.__trace" not in output
-    reused = "Code that was compiled before the block, as by another test, is reused: call"
+    reused = "Code that was compiled before the block, for example by another test, is reused: call"
     assert len(re.findall(f"^{reused} `torch._dynamo.reset\\(\\)` before", output, re.M)) == 2
     assert output.count(f"{reused} `torch._dynamo.reset()` and `dynexplore.reset()` before the block.") == 1
     assert "there is no snapshot of this block: pytest --compiles-update writes __compiles__/test_it.json" in output
