@@ -107,6 +107,7 @@ def whisper(sources: Path, **options: Any) -> tuple[Any, Any]:
     width = {"n_audio_state": 64, "n_audio_head": 2, "n_audio_layer": 2, "n_text_state": 64, "n_text_head": 2, "n_text_layer": 2}
     sizes = of.model.ModelDimensions(n_mels=80, n_audio_ctx=1500, n_vocab=51865, n_text_ctx=448, **width)
     speech = of.model.Whisper(sizes).eval()
+    speech.decoder.positional_embedding.data.normal_(0, 0.02)  # the package leaves it uninitialized
     chosen = of.DecodingOptions(language="en", fp16=False, sample_len=4, **options)
 
     def decode(features: torch.Tensor) -> Any:
