@@ -48,7 +48,7 @@ import dynexplore
 from dynexplore.widgets import html
 
 HERE = Path(__file__).resolve().parent
-BUDGETED = ("step ms", "step CPU ms", "first view ms", "first view CPU ms", "explain")
+BUDGETED = ("step ms", "step CPU ms", "first view ms", "explain")
 
 FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"]
 

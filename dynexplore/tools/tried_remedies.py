@@ -160,7 +160,7 @@ def _with_line(source: str, line: int, text: str, column: int = 0) -> str:
 
 
 def _with_option(source: str, tree: ast.Module, text: str) -> str:
-    """Add the option to every call of `torch.compile(...)`, or change its value there; `@torch.compile` becomes a call."""
+    """Add the option to every call of `torch.compile(...)`, or change a constant there; `@torch.compile` becomes a call."""
     name, lines = text.partition("=")[0], source.splitlines(keepends=True)
     edits: list[tuple[int, int, int, str]] = []  # a line, where it is cut and where it goes on, and what comes between
     for node in ast.walk(tree):

@@ -217,13 +217,13 @@ def _fix_of_title(title: str) -> str:
     >>> _fix_of_title("Unsupported Tensor.backward() call")
     'Call `backward()` outside the compiled function, on what it returns.'
     """
-    return next((fix for begin, fix in _FIXES if title.removeprefix("Unsupported: ").startswith(begin)), "")
+    return _FIXES.get(title.removeprefix("Unsupported: "), "")
 
 
-_FIXES = (
-    ("Unsupported Tensor.backward() call", "Call `backward()` outside the compiled function, on what it returns."),
-    ("Data-dependent branching", "Use torch.where or torch.cond, or move the `if` out of the compiled function."),
-)
+_FIXES = {
+    "Unsupported Tensor.backward() call": "Call `backward()` outside the compiled function, on what it returns.",
+    "Data-dependent branching": "Use torch.where or torch.cond, or move the `if` out of the compiled function.",
+}
 
 
 def _fix_of_logging(context: str, stack: tuple[ev.UserFrame, ...]) -> str:
@@ -233,7 +233,7 @@ def _fix_of_logging(context: str, stack: tuple[ev.UserFrame, ...]) -> str:
     'Move the logging out of the compiled function, or add `logg'
     """
     method = _LOGGER_METHOD.match(context)
-    inside = next((frame for frame in stack if frame.file.endswith("logging/__init__.py")), None)
+    inside = next((frame for frame in stack if _IS_LOGGING.search(frame.file)), None)
     if method is None and (inside is None or inside.function not in _LOGS):
         return ""
     logs = f"logging.Logger.{method[1]}" if method is not None else f"logging.{inside.function}" if inside is not None else ""
@@ -241,6 +241,7 @@ def _fix_of_logging(context: str, stack: tuple[ev.UserFrame, ...]) -> str:
     return f"Move the logging out of the compiled function, or add `{logs}` to `{setting}`: compiled code then skips it."
 
 
+_IS_LOGGING = re.compile(r"(python3[.\d]*t?|[Ll]ib)[/\\]logging[/\\]__init__\.py$")  # the standard library's
 _LOGGER_METHOD = re.compile(r"method: <Logger .*>\.(\w+), args: ")
 _LOGS = ("debug", "info", "warning", "error", "critical", "exception", "log")
 

@@ -439,12 +439,12 @@ def _and_recompile(recording: Recording) -> tuple[str, str]:
     ]
     alike = len(counted_changes)
     changed_names = changes[0].of_several(listed) if len(names) > 1 else str(changes[0])
-    if any(difference.happened != happened for difference in counted_changes):
-        changed_names = changed_names.replace(" changed from ", " changed, first from ")
     count = f"{alike} because " if alike < len(recording.of(ev.Recompiled)) else ""
     causes = causes_of(recording, first.frame)
     if len(causes) > 1 and len(names) == 1:
         changed_names = together(causes, _LONGEST_CAUSES)
+    if any(difference.happened != happened for difference in counted_changes):
+        changed_names = changed_names.replace(" changed from ", " changed, first from ")
     remedy = re.split(r"(?<=\.) (?=[A-Z])", _advice(recording, first))[0]
     remedy, recompile = (remedy[0].lower() + remedy[1:]).replace("no action needed: ", "no action needed; "), "recompile"
     if alike > 1:

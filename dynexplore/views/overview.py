@@ -394,14 +394,15 @@ def _further(recording: Recording, reason: Reason, *, is_cause: bool) -> list[st
     """Another value that changed: of the version that was tried first, or of the one which rejected it."""
     if is_cause or not reason.entries:
         return ["also", str(reason.change), ""]
-    return [f"version {_version(recording, reason.entries[0])}", f"also rejects the call: {reason.change}", ""]
+    version = _version(recording, reason.entries[0])
+    return [f"version {version}" if version else "an earlier version", f"also rejects the call: {reason.change}", ""]
 
 
 def _version(recording: Recording, entry: int) -> int:
-    """The number of a cache entry among those of its function."""
+    """The number of a cache entry among those of its function; 0 if it was there before the recording began."""
     added = recording.of(ev.CacheEntryAdded)
     codes = {event.code for event in added if event.entry == entry}
-    return sum(event.code in codes and event.entry <= entry for event in added) or 1
+    return sum(event.code in codes and event.entry <= entry for event in added)
 
 
 def _check(recording: Recording, failed: ev.GuardFailed) -> str:

@@ -586,7 +586,7 @@ BREAKS: tuple[tuple[str, re.Pattern[str], str, str, str], ...] = (
      "compiled code logs no messages of this level", "ignore_logging_functions"),
     ("logging", re.compile(r" in (debug|info|warning|error|critical|exception|log) \(__init__\.py:\d+\)"),
      r"import logging; torch._dynamo.config.ignore_logging_functions.add(logging.\1)",
-     "compiled code logs no messages of this level", "ignore_logging_functions"),
+     "compiled code skips this function", "ignore_logging_functions"),
 )  # fmt: skip
 """For graph breaks: id, pattern of the cause, the line at the top, its cost, and the setting."""
 
@@ -648,7 +648,7 @@ def verdict(tried: ev.RemedyTried) -> str:
     if tried.error == NO_PLACE:
         return "Not tried: no call in the script passes it by this name; apply it where the value is computed."
     if tried.error == NO_CALL:
-        return "Not tried: the script has no call of `torch.compile` to which it could be passed."
+        return "Not tried: no call of `torch.compile` in the script can be changed to pass it."
     if tried.error:
         return f"Tried: does not help; the program then raises {ev.clip(tried.error.splitlines()[0], 160)}"
     changes = [

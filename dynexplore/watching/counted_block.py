@@ -92,7 +92,7 @@ def hint(block: CountedBlock, expected: Mapping[str, int | None]) -> str:
     >>> with CountedBlock("test") as block:
     ...     pass
     >>> hint(block, {"graphs": 1}).partition(": ")[2], hint(block, {"graphs": 0})
-    ('call `torch._dynamo.reset()` and `dynexplore.reset()` before the block.', '')
+    ('`torch._dynamo.reset()` and `dynexplore.reset()` before it rules that out.', '')
     """
     counts = block.counts
     fewer = any(wish is not None and counts[name] < wish for name, wish in expected.items())
@@ -100,7 +100,7 @@ def hint(block: CountedBlock, expected: Mapping[str, int | None]) -> str:
     if not fewer and not more:
         return ""
     resets = " and ".join(f"`{_RESETS[recording.engine]}`" for recording in reversed(block.recordings))
-    return f"Code that was compiled before the block, for example by another test, is reused: call {resets} before the block."
+    return f"Code that another test compiled before the block would be reused: {resets} before it rules that out."
 
 
 _RESETS = {TORCH: "torch._dynamo.reset()", DYNEXPLORE: "dynexplore.reset()"}

@@ -102,6 +102,9 @@ class Watch:
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> display_hooks.Bundle:
         return display_hooks.connected().mimebundle(self.recording)
 
+    def _display_(self) -> Any:
+        return self.recording._display_()
+
     def check(self, fn: Any, /, *args: Any, **kwargs: Any) -> TorchPrediction:
         """Which cache entry of a compiled function this call would hit, and which guard of the others fails. Runs nothing.
 

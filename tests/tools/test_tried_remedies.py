@@ -80,7 +80,7 @@ def test_there_is_no_script(capsys: pytest.CaptureFixture[str]) -> None:
     ids=["decorator", "another value", "value of the program", "over lines", "top"],
 )  # fmt: skip
 def test_where_a_text_goes(how: str, text: str, source: str, changed: str | None) -> None:
-    """The program stays valid Python, and what it has set itself stays."""
+    """The program stays valid Python. A constant that it passes is replaced; a value that it computes stays."""
     result, environment = applied(Remedy("row", text, how, ""), None, source, "s.py")  # type: ignore[arg-type]
     compile(result, "s.py", "exec")
     assert not environment and (changed is None or result == changed) and (changed is not None or "dynamic=True" in result)
@@ -120,7 +120,7 @@ def test_the_argument_of_the_call(call: str, passed: str | None) -> None:
         ({"before": (2, 0, 1), "after": (2, 0, 1), "same_values": True},
          "Tried: no effect on graph breaks and recompiles; same values."),
         ({"error": "there is no call for it in the script"},
-         "Not tried: the script has no call of `torch.compile` to which it could be passed."),
+         "Not tried: no call of `torch.compile` in the script can be changed to pass it."),
         ({"error": "ValueError: no"}, "Tried: does not help; the program then raises ValueError: no"),
         (
             {"error": "there is no place for it in the script"},

@@ -163,7 +163,8 @@ def _compare(target: Any) -> None:
 def _declines(name: str) -> Callable[[Any], None]:
     def check(target: Any) -> None:
         given = ([X],) if name == "until_quiet" else X
-        with pytest.raises(TypeError, match=f"^{name} only supports .* function that torch.compile has compiled: "):
+        sentence = f"^{name} only supports dynexplore's captures. You passed a function that torch.compile has compiled: pass "
+        with pytest.raises(TypeError, match=sentence):
             getattr(dynexplore, name)(target, *given)
 
     return check

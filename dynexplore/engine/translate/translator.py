@@ -171,6 +171,9 @@ class Translator:
         """The guards of an attempt that failed because of a callee; None if the frame has no callee, or fails its own guards."""
         if self.resume is None or self.resume.inner is None or self.values.dynamic_constraints or not self._serves_this_call():
             return None
+        if relies_on_unnamed_sizes(self.graph):
+            return None
+        leave_all(self.active_modes)  # a guard on a tensor reads the process's modes when it is made
         return compile_guards_and_walk(self)
 
     def close(self) -> None:

@@ -11,6 +11,7 @@ import builtins
 import importlib.util
 import sys
 import types
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from dynexplore.engine.bytecode import Step
@@ -39,8 +40,21 @@ def import_name(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
         ctx.break_graph("DX312", module=full)
     guard_identity(ctx, _IMPORT, _modules(ctx).child("__import__", lambda: BuiltinSource("__import__")))
     module = _loaded(ctx, full)
+    _load_submodules(ctx, module, full, names or ())
     pushed_name = full if names or level else full.partition(".")[0]
     frame.push(module if pushed_name == full else _loaded(ctx, pushed_name))
+
+
+def _load_submodules(ctx: Interpreter, module: VariableTracker, package: str, names: Sequence[str]) -> None:
+    """What CPython does for `from package import name`: a name that the package does not have may be a submodule, to be loaded."""
+    live = module.live_value() if names else None
+    if not is_a(live, types.ModuleType) or ("__path__" not in vars(live) and "__getattr__" not in vars(live)):
+        return
+    if attribute_or_none(ctx, module, "__path__") is None:
+        return
+    for name in names:
+        if attribute_or_none(ctx, module, name) is None:
+            _loaded(ctx, f"{package}.{name}")
 
 
 @handles("IMPORT_FROM")

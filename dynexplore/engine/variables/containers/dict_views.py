@@ -15,7 +15,12 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, cast
 
 from dynexplore.engine.variables.containers.hashable import dict_hash_key
-from dynexplore.engine.variables.containers.iterator import IteratorVariable, iterator_at, reversed_iterator_at
+from dynexplore.engine.variables.containers.iterator import (
+    ItemsIteratorVariable,
+    IteratorVariable,
+    iterator_at,
+    reversed_iterator_at,
+)
 from dynexplore.engine.variables.containers.sequence import TupleVariable
 from dynexplore.engine.variables.containers.set_ import FrozenSetVariable, SetVariable, compare_sets, members_of, operand
 from dynexplore.engine.variables.contract.base import VariableTracker
@@ -166,7 +171,7 @@ class DictIteratorVariable(IteratorVariable):
 
     def reconstruct(self, build: Reconstruction) -> None:
         if self.index > len(self.keys):
-            build.call_object(iter, TupleVariable([]))
+            ItemsIteratorVariable([], self.python_type()).reconstruct(build)
             return
         if self.mapping.source is None and {step for step, _ in self.mapping.steps[: self._steps_before]} - {"put"}:
             # the dict made anew has no empty positions, where the iterator's next steps would find or miss keys

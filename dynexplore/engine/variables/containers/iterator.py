@@ -13,7 +13,7 @@ and itertools_iterators.py.
 
 from __future__ import annotations
 
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Any, ClassVar, cast
@@ -175,13 +175,20 @@ class _ByIndex:
         raise IndexError(index)
 
 
-class _NotCompactText(str):
-    """CPython iterates over the text of a subclass with its general iterator, though it may be ASCII."""
+def _general_iterator(characters: tuple[str, ...]) -> Iterator[str]:
+    """An iterator over text that is not ASCII, though what is left of it may be."""
+    walk = iter(f"é{''.join(characters)}")
+    next(walk)
+    return walk
+
+
+def _over_empty(mapping: type[Any], part: str, walk: Callable[[Any], Any]) -> Callable[[tuple[Any, ...]], Iterator[Any]]:
+    return lambda items: walk(getattr(mapping(), part)())
 
 
 _FROM_ITEMS: dict[type[Any], Callable[[tuple[Any, ...]], Iterator[Any]]] = {
     type(iter("")): lambda items: iter("".join(items)),
-    type(iter("é")): lambda items: iter(_NotCompactText("".join(items))),
+    type(iter("é")): _general_iterator,
     type(iter(b"")): lambda items: iter(bytes(items)),
     type(iter([])): lambda items: iter(list(items)),
     type(reversed([])): lambda items: reversed([*reversed(items)]),
@@ -190,8 +197,12 @@ _FROM_ITEMS: dict[type[Any], Callable[[tuple[Any, ...]], Iterator[Any]]] = {
     type(reversed(deque())): lambda items: reversed(deque(reversed(items))),
     type(iter(set())): lambda items: iter(set(items)),
     type(iter(_ByIndex())): lambda items: iter(_ByIndex()),
-}
-"""How a new iterator of a type is made that has these items left; of a set, and by index, there are none left."""
+    **{type(make(())): make for make in (
+        _over_empty(mapping, part, walk) for mapping in (dict, OrderedDict) for part in ("keys", "values", "items")
+        for walk in (iter, reversed)
+    )},
+}  # fmt: skip
+"""How a new iterator of a type is made that has these items left; of sets, dicts, and by index, there are none left."""
 
 
 class ByIndexIteratorVariable(AskingIteratorVariable):

@@ -68,7 +68,7 @@ export function unpacked(data) {
 
 /** The names and the values of an object, packed or not. @param {any} object @returns {[string[], any[]]} */
 export function namesIn(object) {
-  if (!("$names" in object)) return [Object.keys(object), Object.values(object)];
+  if (!("$names" in object)) return [Object.keys(object), Object.values(object).map(unpacked)];
   return [object.$names.flatMap(unpacked), unpacked(object.$values)];
 }
 

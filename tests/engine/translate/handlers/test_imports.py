@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import builtins
+import re
 import sys
 import types
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -135,3 +137,56 @@ def test_a_module_that_the_first_call_loads_breaks_once() -> None:
     compiled = dynexplore.optimize("eager")(imports_late)
     for graphs in (2, 3, 3):
         assert str(outcome(compiled)) == str((X + 1) * 8) and graphs_compiled() == graphs
+
+
+# -- packages: submodules that are loaded by the import -------------------------------------------------------------------------
+
+
+PACKAGE = """
+asked = []
+here = 5
+def __getattr__(name):
+    asked.append(name)
+    if name == "computed":
+        return 7
+    raise AttributeError(name)
+"""
+IMPORTS = (
+    "from {package} import inner as got", "from {package} import here as got", "from {package} import here, inner as got",
+    "from {package} import computed as got", "from {package} import absent as got", "from {package} import raises as got",
+    "from {package}.inner import number as got", "from {package}.plain import number as got", "import {package}.inner as got",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("statement", IMPORTS)
+@pytest.mark.parametrize("answers", [True, False], ids=["with __getattr__", "without"])
+@pytest.mark.parametrize("loaded_before", [True, False])
+def test_a_package_loads_its_submodules(
+    statement: str, answers: bool, loaded_before: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`from package import name` imports the submodule `name` if the package has no such attribute: that raised ImportError."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+    outcomes = []
+    for package, engine in (("package_in_python", lambda fn: fn), ("package_in_engine", dynexplore.optimize("eager"))):
+        folder = tmp_path / package
+        folder.mkdir()
+        (folder / "__init__.py").write_text(PACKAGE if answers else PACKAGE.replace("__getattr__", "unused"))
+        (folder / "inner.py").write_text("number = 11\n")
+        (folder / "plain.py").write_text(PACKAGE + "number = 12\n")
+        (folder / "raises.py").write_text("raise ValueError('while it is loaded')\n")
+        if loaded_before:
+            __import__(package)
+        names: dict[str, Any] = {"torch": torch}
+        exec(
+            "def program(x):\n    y = x + 1\n    try:\n        "
+            f"{statement.format(package=package)}\n        got = getattr(got, 'number', got)\n"
+            "    except (ImportError, ValueError) as error:\n        got = type(error), str(error)\n    return y * 2, got\n", names,
+        )  # fmt: skip
+        answered = [engine(names["program"])(X) for _ in range(3)]
+        modules = {name: sys.modules[name] for name in sorted(sys.modules) if name.partition(".")[0] == package}
+        asked = [getattr(loaded, "asked", None) for loaded in modules.values()]
+        outcomes.append(re.sub(package, "package", repr((answered, list(modules), asked))).replace(str(tmp_path), ""))
+        for name in modules:
+            del sys.modules[name]
+    assert outcomes[1] == outcomes[0]
+    assert graphs_compiled() > 0

@@ -307,7 +307,8 @@ function headingOf(explorer, frame, attempt, soFar, all, others) {
 /** The other graphs in the picture, whose boxes the heading does not count. @param {Frame} frame @param {number[]} others */
 function besides(frame, others) {
   const [own = 0] = frame.numbers;
-  const named = (/** @type {number[]} */ numbers) => `graph${numbers.length > 1 ? "s" : ""} ${numbers.length > 2 ? `${numbers[0]} to ${numbers[numbers.length - 1]}` : numbers.join(" and ")}`;
+  const span = (/** @type {number[]} */ all) => (all.length > 2 && all[all.length - 1] - all[0] === all.length - 1 ? `${all[0]} to ${all[all.length - 1]}` : all.join(" and "));
+  const named = (/** @type {number[]} */ numbers) => `graph${numbers.length > 1 ? "s" : ""} ${span(numbers)}`;
   const [before, after] = [others.filter((number) => number < own), others.filter((number) => number > own)];
   const words = [...(before.length ? [`after ${named(before)}`] : []), ...(after.length ? [`then ${named(after)}`] : [])];
   return own && words.length ? `; ${words.join(", ")}` : "";
