@@ -310,7 +310,7 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], Callable[[], tuple[Any, ...]], Cal
     "ALIAS": (appends_and_measures, lambda: (ONE[:],) * 2, lambda: (ONE[:], ONE[:])),
     "DISTINCT": (lambda x, a, b: x * (3 if a is b else 5), lambda: (Named(), Named()), lambda: (Named(),) * 2),
     "NO_ATTRIBUTE_ALIAS": (assigns_and_reads, lambda: (Named(n=1), Named(n=1)), lambda: (Named(n=1),) * 2),
-    "ITERATOR_REMAINING": (lambda x, k: x * sum(list(k)), lambda: (iter([1, 2, 3]),), lambda: (iter([1, 2]),)),
+    "ITERATOR_REMAINING": (lambda x, k: x * sum(list(k)), lambda: (iter([1, 2]),), lambda: (iter([1, 2, 3]),)),
     "ITERATOR_HAS_MORE": (lambda x, k: x * next(k, 5), lambda: (iter([1, 2, 3]),), lambda: (iter([]),)),
 }
 
