@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from importlib.machinery import PathFinder
 from typing import TYPE_CHECKING, Any
 
+from dynexplore.engine.policy.skip import how_to_call
 from dynexplore.engine.provenance.identity_facts import ABSENT
 from dynexplore.engine.provenance.sources import Source
 from dynexplore.engine.raw_attributes import module_name
@@ -104,9 +105,8 @@ class PythonModuleVariable(VariableTracker):
         if name in _COMPUTED or (not self.fixed and peek(types.ModuleType, name) is not None):
             ctx.break_graph("DX303", name=name, type="module")
         answers = self._holds("__getattr__")
-        value = _MISSING
-        if self.fixed and (not answers or self._is_submodule(name)):
-            value = getattr(self.value, name, _MISSING)  # torch and numpy load some submodules lazily
+        reads_now = self.fixed and (not answers or self._is_submodule(name) or not self._traces_fallback())
+        value = getattr(self.value, name, _MISSING) if reads_now else _MISSING  # torch and numpy load some submodules lazily
         if self.fixed and name not in self.stored and name not in self.value.__dict__:
             ctx.module_guards.guard_on_process(self.value, self._label(), name, ABSENT)
         if value is not _MISSING:
@@ -116,9 +116,9 @@ class PythonModuleVariable(VariableTracker):
             return ctx.build(value, source)
         if not self.fixed and name not in self.stored:
             ctx.module_guards.guard_on_absence(self.value, name)
-        if answers:
+        if answers and not reads_now:
             return self.get_attribute(ctx, "__getattr__").call(ctx, [ctx.build(name, None)], {})
-        if "__getattr__" not in self.stored:
+        if not answers and "__getattr__" not in self.stored:
             if self.fixed:
                 ctx.module_guards.guard_on_process(self.value, self._label(), "__getattr__", ABSENT)
             else:
@@ -130,6 +130,11 @@ class PythonModuleVariable(VariableTracker):
     def _holds(self, name: str) -> bool:
         """Whether the module's dict has a name, with what the frame has assigned and deleted."""
         return self.stored[name] is not None if name in self.stored else name in self.value.__dict__
+
+    def _traces_fallback(self) -> bool:
+        """Whether a call to its `__getattr__` is traced; what that of a library returns (torch, numpy) is a fact of the process."""
+        fallback = self.value.__dict__.get("__getattr__")
+        return "__getattr__" in self.stored or not isinstance(fallback, types.FunctionType) or how_to_call(fallback) == "inline"
 
     def _is_submodule(self, name: str) -> bool:
         """Whether a name that is not in its dict is a submodule, which its `__getattr__` would only import."""

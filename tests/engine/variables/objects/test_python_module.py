@@ -332,3 +332,12 @@ def test_a_submodule_that_a_library_imports_when_it_is_read_breaks_no_graph(monk
 
     assert str(dynexplore.optimize("eager", nopython=True)(program)(X)) == str((X + 1, "json.lazy"))
     assert graphs_compiled()
+
+
+def test_a_library_without_such_a_name_breaks_no_graph():
+    """`hasattr(torch, "new_in_a_later_version")`: torch's own `__getattr__`, which is not traced, is asked once."""
+
+    def program(x):
+        return x + 1, hasattr(torch, "no_such_thing"), getattr(torch, "no_such_thing", 3), hasattr(torch, "sin")
+
+    assert_same_as_eager(program, X, graphs=1, breaks=0, calls=2)
