@@ -78,7 +78,7 @@ def report(comparison: SideBySide) -> str:
 
 def how(comparison: SideBySide) -> str:
     """How the clock was determined, and its zero."""
-    seconds = "Each cell shows the start, counted from the first compilation, and +the duration, both in seconds."
+    seconds = "Each cell shows start and duration in seconds; the start is counted from the first compilation."
     return f"{comparison.clock.how} {seconds}" if comparison.clock.how and comparison.rows else ""
 
 
