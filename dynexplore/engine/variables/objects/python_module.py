@@ -107,6 +107,9 @@ class PythonModuleVariable(VariableTracker):
         answers = self._holds("__getattr__")
         reads_now = self.fixed and (not answers or self._is_submodule(name) or not self._traces_fallback())
         value = getattr(self.value, name, _MISSING) if reads_now else _MISSING  # torch and numpy load some submodules lazily
+        if value is not _MISSING and name in self.value.__dict__:  # the read has imported it
+            tracker = self._read[name] = self._own(ctx, name)
+            return tracker
         if self.fixed and name not in self.stored and name not in self.value.__dict__:
             ctx.module_guards.guard_on_process(self.value, self._label(), name, ABSENT)
         if value is not _MISSING:
