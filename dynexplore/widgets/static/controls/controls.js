@@ -3,6 +3,8 @@
  * Sliders and switches with what they show below them (widgets/controls.py). The kernel draws that; here a hand moves them.
  */
 
+const SUPPRESSES = "data-lm-suppress-shortcuts"; // an element that Notebook 7, which hears keys before any widget, leaves out
+
 /** Keys that are the notebook's also while a control has the focus. @param {KeyboardEvent} event */
 const isTheNotebooks = ({ ctrlKey, metaKey, shiftKey, key }) => ctrlKey || metaKey || (shiftKey && key === "Enter");
 
@@ -18,6 +20,11 @@ export default {
     row.className = "dynx-controls";
     el.append(row, below);
     el.addEventListener("keydown", (event) => isTheNotebooks(event) || event.stopPropagation());
+    const keep = (/** @type {KeyboardEvent} */ event) => {
+      const target = /** @type {Element} */ (event.composedPath()[0]);
+      if (el.contains(target)) target.toggleAttribute(SUPPRESSES, !isTheNotebooks(event));
+    };
+    window.addEventListener("keydown", keep, true);
     /** @type {(() => void)[]} */
     const marks = [];
     const set = (/** @type {string} */ name, /** @type {number | boolean} */ value) => {
@@ -50,6 +57,7 @@ export default {
     mark();
     draw();
     return () => {
+      window.removeEventListener("keydown", keep, true);
       model.off("change:values", mark);
       model.off("change:html", draw);
     };
