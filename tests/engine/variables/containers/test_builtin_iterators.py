@@ -631,16 +631,16 @@ _WALKED: dict[str, Callable[[], Any]] = {
 }  # fmt: skip
 
 
+_NOT_BACKWARDS = ("set", "frozenset", "by index")
+
+
 @pytest.mark.parametrize("steps", [0, 1, 4])
-@pytest.mark.parametrize("backwards", [False, True])
-@pytest.mark.parametrize("kind", _WALKED)
+@pytest.mark.parametrize(
+    ("kind", "backwards"), [(kind, way) for kind in _WALKED for way in (False, True) if not (way and kind in _NOT_BACKWARDS)]
+)
 def test_an_iterator_that_leaves_the_frame_has_cpythons_type(kind: str, backwards: bool, steps: int) -> None:
     """Those over bytes, and exhausted ones, were iterators over tuples."""
     walked = _WALKED[kind]()
-    if backwards and kind in ("set", "frozenset", "by index"):
-        with pytest.raises(TypeError):
-            reversed(walked)
-        return
 
     def returns(x: Any) -> Any:
         walk = reversed(walked) if backwards else iter(walked)
