@@ -60,7 +60,16 @@ def pytest_collection_finish() -> None:
     garbage.
     """
     gc.set_threshold(10 * gc.get_threshold()[0], *gc.get_threshold()[1:])
+    if "hypothesis" in sys.modules:
+        _run_hypothesis_once()
     _imports.freeze()
+
+
+def _run_hypothesis_once() -> None:
+    """Its first test asks the collector what refers to its random numbers, and warns if nothing does: frozen objects do not."""
+    hypothesis = importlib.import_module("hypothesis")
+    nothing = hypothesis.given(hypothesis.strategies.none())(lambda value: None)
+    hypothesis.settings(max_examples=1, database=None)(nothing)()
 
 
 @pytest.hookimpl(wrapper=True, trylast=True)
