@@ -234,9 +234,12 @@ def _fix_of_logging(context: str, stack: tuple[ev.UserFrame, ...]) -> str:
     """
     method = _LOGGER_METHOD.match(context)
     inside = next((frame for frame in stack if _IS_LOGGING.search(frame.file)), None)
-    if method is None and (inside is None or inside.function not in _LOGS):
+    if method is not None:
+        logs = f"logging.Logger.{method[1]}"
+    elif inside is not None and inside.function in _LOGS:
+        logs = f"logging.{inside.function}"
+    else:
         return ""
-    logs = f"logging.Logger.{method[1]}" if method is not None else f"logging.{inside.function}" if inside is not None else ""
     setting = "torch._dynamo.config.ignore_logging_functions"
     return f"Move the logging out of the compiled function, or add `{logs}` to `{setting}`: compiled code then skips it."
 

@@ -94,14 +94,14 @@ def test_steps_do_to_the_stack_what_cpython_says() -> None:
             end = parsed.step_of(parsed.next_unit(first)) if unit[-1] is not parsed.instructions[-1] else None
             steps = parsed.steps[begin:end]
             for jump in (False, True) if unit[-1].target is not None else (False,):
-                ours = sum(stack_effect(step.op, step.arg, jump=jump and step is steps[-1]) for step in steps)
+                effect = sum(stack_effect(step.op, step.arg, jump=jump and step is steps[-1]) for step in steps)
                 if first.opname == "RETURN_GENERATOR":
                     # what is sent first: pushed by this instruction, or there from the beginning
-                    assert ours == dis.stack_effect(dis.opmap[first.opname]) + FACTS.generator_entry_depth
+                    assert effect == dis.stack_effect(dis.opmap[first.opname]) + FACTS.generator_entry_depth
                 else:
                     # from 3.14 CPython counts the push on the stack of the caller
                     returned = 1 if first.opname == "RETURN_VALUE" and FACTS.version >= (3, 14) else 0
-                    assert ours == raw_effect(parsed, unit, jump) - returned, f"{first} in {code}"
+                    assert effect == raw_effect(parsed, unit, jump) - returned, f"{first} in {code}"
 
 
 def test_every_step_is_canonical_and_jumps_to_a_step() -> None:

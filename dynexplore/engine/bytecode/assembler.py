@@ -20,7 +20,7 @@ from dynexplore.engine.bytecode.code_units import Operands, Unit, prefix_count, 
 from dynexplore.engine.bytecode.instruction import Instruction
 from dynexplore.engine.bytecode.reader import remember_origins
 from dynexplore.engine.bytecode.stack_depths import GENERATOR_FLAGS, stack_size
-from dynexplore.engine.bytecode.versions import FACTS
+from dynexplore.engine.bytecode.versions import COUNTS_BACKWARD
 from dynexplore.engine.bytecode.writer import Writer
 from dynexplore.engine.phases import timed
 
@@ -103,7 +103,7 @@ def _lay_out(units: list[Unit]) -> None:
         for unit in jumps:
             assert unit.target is not None
             distance = unit.target.start - unit.end
-            if (distance < 0) != (unit.opname in FACTS.backward_jumps | FACTS.references):
+            if (distance < 0) != (unit.opname in COUNTS_BACKWARD):
                 raise ValueError(f"{unit.instruction} ({unit.opname}) cannot jump in that direction")
             unit.arg = abs(distance)
             if prefix_count(unit.arg) > unit.prefixes:

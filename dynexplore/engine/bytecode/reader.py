@@ -346,7 +346,7 @@ def _lower(code: CodeType, instructions: list[Instruction]) -> tuple[list[Step],
         elif opname != "MAKE_CELL" or not in_prologue:
             operand = argval if instruction.target is None else None
             steps.append(Step(opname, operand, instruction, len(steps)))
-        if instruction.target is not None and opname not in FACTS.references:
+        if instruction.jump_target is not None:
             jumps.append(steps[-1])
     for step in jumps:
         step.target = first_step[_jump_target(step, instructions)]

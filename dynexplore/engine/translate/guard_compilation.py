@@ -40,8 +40,7 @@ def compile_guards(ctx: Interpreter) -> GuardCheck:
 def compile_guards_and_walk(ctx: Interpreter) -> CompiledGuards:
     """The guards of an attempt as code, and as a walk over the state of modules, with the objects of that state."""
     check = compile_guards(ctx)
-    walk = ctx.module_guards.walk(cast("Callable[..., Any]", GuardWalk))
-    return CompiledGuards(check, walk, ctx.module_guards.owners())
+    return CompiledGuards(check, _walk(ctx), ctx.module_guards.owners())
 
 
 def compile_relaxed_guards(
@@ -51,9 +50,14 @@ def compile_relaxed_guards(
     walk = None
     if not ctx.request.profile.has_failed_when_skipped("", "MODULE_STATE"):
         _add_state_guards(ctx)
-        walk = ctx.module_guards.walk(cast("Callable[..., Any]", GuardWalk))
+        walk = _walk(ctx)
     ctx.guards.guards = relax_guards(ctx.guards.guards)
     return _compiled_check(ctx, _shape_expressions(ctx)), walk
+
+
+def _walk(ctx: Interpreter) -> StateWalk | None:
+    """The walk over the state of modules and other objects; None if no guard is on it."""
+    return ctx.module_guards.walk(cast("Callable[..., Any]", GuardWalk))
 
 
 def _filter_guards(ctx: Interpreter, guard_filter: GuardFilter, has_shapes: bool) -> bool:

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from dynexplore.engine.bytecode.versions.rows import Facts, LowerRow
 from dynexplore.engine.bytecode.versions.supported import SUPPORTED, refusal
 
-__all__ = ["DECODE", "EMIT", "FACTS", "LOWER", "SUPPORTED", "UNSUPPORTED", "Decoding", "Facts"]
+__all__ = ["COUNTS_BACKWARD", "DECODE", "EMIT", "FACTS", "LOWER", "SUPPORTED", "UNSUPPORTED", "Decoding", "Facts"]
 
 if why_not := refusal():
     raise ImportError(why_not)
@@ -26,6 +26,7 @@ if why_not := refusal():
 _version: Any = import_module(f"{__name__}.py{sys.version_info[0]}{sys.version_info[1]}")
 
 FACTS: Facts = _version.FACTS
+COUNTS_BACKWARD = FACTS.backward_jumps | FACTS.references  # opcodes whose operand is a distance to an earlier instruction
 LOWER: dict[str, LowerRow] = _version.LOWER
 EMIT = _version.EMIT
 UNSUPPORTED: dict[str, str] = _version.UNSUPPORTED
@@ -64,7 +65,7 @@ def _decoding(number: int) -> Decoding | None:
     shift = FACTS.compare_shift if opname == "COMPARE_OP" else FACTS.name_shift.get(opname, 0)
     with_arg = getattr(opcode, "hasarg", None)
     has_arg = number in with_arg if with_arg is not None else number >= opcode.HAVE_ARGUMENT
-    kind = "jump_back" if opname in FACTS.backward_jumps | FACTS.references else _kind(number, opname)
+    kind = "jump_back" if opname in COUNTS_BACKWARD else _kind(number, opname)
     return Decoding(opname, kind, shift, FACTS.caches.get(opname, 0), has_arg, LOWER.get(opname))
 
 

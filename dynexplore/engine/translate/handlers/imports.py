@@ -48,9 +48,9 @@ def import_name(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
 def _load_submodules(ctx: Interpreter, module: VariableTracker, package: str, names: Sequence[str]) -> None:
     """What CPython does for `from package import name`: a name that the package does not have may be a submodule, to be loaded."""
     live = module.live_value() if names else None
-    if not is_a(live, types.ModuleType) or ("__path__" not in vars(live) and "__getattr__" not in vars(live)):
+    if not is_a(live, types.ModuleType):
         return
-    if attribute_or_none(ctx, module, "__path__") is None:
+    if "__path__" not in vars(live) and ("__getattr__" not in vars(live) or attribute_or_none(ctx, module, "__path__") is None):
         return
     for name in names:
         if attribute_or_none(ctx, module, name) is None:

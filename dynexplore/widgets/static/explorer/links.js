@@ -24,7 +24,7 @@ export class Links {
     for (let at = 0; at < keys.length; at += 1) this.items.set(keys[at], places[at]);
     /** The numbers of the items of all places, those of one place after each other, and where those of each place end. */
     this.ends = new Int32Array(this.places.length + 1);
-    for (const of of places) for (const place of of) this.ends[place + 1] += 1;
+    for (const ofItem of places) for (const place of ofItem) this.ends[place + 1] += 1;
     for (let place = 0; place < this.places.length; place += 1) this.ends[place + 1] += this.ends[place];
     this.numbers = new Int32Array(this.ends[this.places.length]);
     const next = this.ends.slice();
@@ -48,9 +48,9 @@ export class Links {
 
   /** The places of an instruction or of a span. @param {string} key @returns {number[]} */
   placesOf(key) {
-    const found = [];
-    for (let place = 0; place < this.places.length; place += 1) if (this.places[place].includes(key)) found.push(place);
-    return found;
+    const numbers = [];
+    for (let place = 0; place < this.places.length; place += 1) if (this.places[place].includes(key)) numbers.push(place);
+    return numbers;
   }
 
   /** The span of an instruction, the instructions of a span. @param {string} key @returns {string[]} */

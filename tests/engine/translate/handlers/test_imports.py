@@ -143,10 +143,10 @@ def test_a_module_that_the_first_call_loads_breaks_once() -> None:
 
 
 PACKAGE = """
-asked = []
+lookups = []
 here = 5
 def __getattr__(name):
-    asked.append(name)
+    lookups.append(name)
     if name == "computed":
         return 7
     raise AttributeError(name)
@@ -184,8 +184,8 @@ def test_a_package_loads_its_submodules(
         )  # fmt: skip
         answered = [engine(names["program"])(X) for _ in range(3)]
         modules = {name: sys.modules[name] for name in sorted(sys.modules) if name.partition(".")[0] == package}
-        asked = [getattr(loaded, "asked", None) for loaded in modules.values()]
-        outcomes.append(re.sub(package, "package", repr((answered, list(modules), asked))).replace(str(tmp_path), ""))
+        lookups = [getattr(loaded, "lookups", None) for loaded in modules.values()]
+        outcomes.append(re.sub(package, "package", repr((answered, list(modules), lookups))).replace(str(tmp_path), ""))
         for name in modules:
             del sys.modules[name]
     assert outcomes[1] == outcomes[0]

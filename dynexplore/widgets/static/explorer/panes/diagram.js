@@ -501,9 +501,9 @@ class Diagram {
     const { body, frame } = this;
     if (this.sized || !this.isFolded || this.begun === frame) return;
     this.begun = frame;
-    const found = [".dynx-failed", ".dynx-now, .dynx-chosen", ".dynx-row"].map((one) => body.querySelector(`.dynx-figure ${one}`));
-    const at = found.findIndex(Boolean);
-    const [pane, box] = [body.getBoundingClientRect(), found[at]?.getBoundingClientRect()];
+    const boxes = [".dynx-failed", ".dynx-now, .dynx-chosen", ".dynx-row"].map((one) => body.querySelector(`.dynx-figure ${one}`));
+    const at = boxes.findIndex(Boolean);
+    const [pane, box] = [body.getBoundingClientRect(), boxes[at]?.getBoundingClientRect()];
     if (!box) return;
     body.scrollLeft += box.left + box.width / 2 - pane.left - pane.width / 2;
     if (at < 2) body.scrollTop += box.top + box.height / 2 - pane.top - pane.height / 2;
