@@ -68,11 +68,15 @@ LATE = """
 import os, time
 import torch
 torch.compile(lambda x: x + 1, backend="eager")(torch.ones(2))
-if os.environ["RANK"] == "1":
+if os.environ["RANK"] == "0":
+    open("rank_0_compiled", "w").close()
+else:
+    while not os.path.exists("rank_0_compiled"):
+        time.sleep(0.05)
     raise SystemExit("rank 1 gives up")
 time.sleep(200)
 """
-"""Rank 1 fails while the other would go on for long."""
+"""Rank 1 fails once rank 0 has compiled, which would go on for long: however long either takes to start."""
 
 
 def torchrun(home: Path, *words: str, processes: int = 2, watched: bool = True) -> subprocess.CompletedProcess[str]:
