@@ -194,13 +194,13 @@ class LiveRun:
             gate.stops, gate.to_pass = stops, to_pass
             self._is_out = True
             gate.go_on()
-        if self._is_out:
-            self._wait(timeout)
+        self._wait(timeout)
         return self.state
 
     def _wait(self, timeout: float | None) -> None:
+        """Wait for a resumed run until it is blocked again."""
         try:
-            self._is_out = not self._gate.wait(timeout)
+            self._is_out = self._is_out and not self._gate.wait(timeout)
         except KeyboardInterrupt:
             self.stop()
             raise
@@ -214,7 +214,8 @@ class LiveRun:
             return "stopped" if isinstance(self._result["error"], Stopped) else "failed"
         if "value" in self._result:
             return "finished"
-        return "parked" if self._gate.is_parked and not self._is_out else "running"
+        self._wait(0)  # it may have arrived since somebody last waited for it
+        return "running" if self._is_out else "parked"
 
     @property
     def state(self) -> timeline.State | None:

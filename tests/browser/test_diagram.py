@@ -530,6 +530,7 @@ def test_an_operator_of_a_callee_has_the_line_of_the_callee(opened: Opened) -> N
     page = opened(dynexplore.explain(Layers())(torch.randn(2, 4)).recording, view="")
     page.keyboard.press("3")
     inner, outer = (one.__code__.co_firstlineno for one in (Layer.forward, Layers.forward))
+    page.locator(".dynx-figure .dynx-corner").first.wait_for()  # drawn once it is in view
     numbers = {int(text) for text in page.locator(".dynx-figure .dynx-corner").all_text_contents()}
     called = set(range(inner + 1, inner + len(inspect.getsourcelines(Layer.forward)[0])))
     assert outer + 2 not in numbers and outer + 3 in numbers and numbers - {outer + 3} <= called
@@ -610,12 +611,12 @@ def test_a_part_without_a_graph_shows_the_nearest_one(opened: Opened, capsys: py
     page.evaluate("dynexplore.show(dynexplore.walk.find(({ numbers }) => !numbers.length), 0)")
     page.keyboard.press("3")
     figure, chooser = page.locator(".dynx-figure"), page.locator(".dynx-graph-chooser")
-    assert figure.locator(".dynx-first-line").all_text_contents() == ["x", "add", "output"]
+    expect(figure.locator(".dynx-first-line")).to_have_text(["x", "add", "output"])  # drawn once it is in view
     expect(page.locator(".dynx-diagram .dynx-bar [role=status]")).to_contain_text("has no graph; this one is of silent")
     names = chooser.locator("option").all_inner_texts()
     assert len(names) == 2 and names[0] == "Graph 1: silent, 1 operator" and names[1].startswith("Graph 2: silent, from line")
     chooser.select_option(index=1)
-    assert figure.locator(".dynx-first-line").all_text_contents() == ["y", "mul", "sum", "output"]
+    expect(figure.locator(".dynx-first-line")).to_have_text(["y", "mul", "sum", "output"])
     expect(chooser.locator("option:checked")).to_have_text(names[1])
 
 

@@ -195,6 +195,21 @@ def test_stop_ends_a_running_one() -> None:
     assert run.status == "stopped"
 
 
+def test_a_slow_step_arrives(session: Any) -> None:
+    """A step that took longer than one waited for it is "running" and then "parked", for who only looks."""
+    run = session.live(X)
+    run.step(3)
+    with compile_lock:  # the step cannot arrive meanwhile
+        run.until("break", timeout=0.05)
+        assert run.status == "running"
+    for _ in range(2000):
+        if run.status != "running":
+            break
+        time.sleep(0.01)
+    assert run.status == "parked" and isinstance(run.recording.events[-1], ev.GraphBroke)
+    assert run.step() is not None and run.status == "parked" and run.finish() is not None
+
+
 def test_ctrl_c_while_one_waits_stops_it() -> None:
     """KeyboardInterrupt comes out of the step, and the run is over."""
     run = live_and_stuck()

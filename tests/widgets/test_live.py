@@ -15,6 +15,7 @@ import pytest
 import torch
 
 import dynexplore
+from dynexplore.widgets import live
 from dynexplore.widgets.explorer import Explorer
 from dynexplore.widgets.live import MOST_RUNS, CannotAnswer, Seat, Shelf
 from dynexplore.widgets.turns import TURN
@@ -157,6 +158,21 @@ def test_live_steps() -> None:
     assert stand["status"] == "finished" and stand["value"].startswith("tensor(")
     with pytest.raises(CannotAnswer, match="cannot 'dance'"):
         asked(seat, "live", act="dance")
+
+
+def test_a_slow_live_step_is_looked_at_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A step that is "running" when the answer is due is "parked" for a later look: the page can go on."""
+    monkeypatch.setattr(live, "PATIENCE", 0)
+    seat, _ = seat_of(program, torch.ones(4))
+    asked(seat, "live", act="start")
+    for act, said in (({"act": "until", "what": "break"}, "graph break"), ({"act": "step"}, "")):
+        stand = asked(seat, "live", **act)
+        for _ in range(2000):
+            if stand["status"] != "running":
+                break
+            time.sleep(0.01)
+            stand = asked(seat, "live", act="look")
+        assert stand["status"] == "parked" and stand["text"].startswith(said)
 
 
 def test_a_function_that_is_gone() -> None:
