@@ -18,7 +18,9 @@ from typing import Any
 import anywidget
 import traitlets
 
-_STATIC = resources.files(__package__) / "static" / "controls"
+from dynexplore.widgets import assets
+
+_STATIC = resources.files(__package__) / "static"
 
 
 class Controls(anywidget.AnyWidget):
@@ -27,8 +29,8 @@ class Controls(anywidget.AnyWidget):
     `values` are their values by name; a number has a slider from 0 to `most[name]`, anything else is a switch.
     """
 
-    _esm = (_STATIC / "controls.js").read_text(encoding="utf-8")
-    _css = (_STATIC / "controls.css").read_text(encoding="utf-8")
+    _esm = assets.joined(lambda path: (_STATIC / path).read_text(encoding="utf-8"), "controls/controls.js")
+    _css = (_STATIC / "controls" / "controls.css").read_text(encoding="utf-8")
     controls: traitlets.List[dict[str, Any]] = traitlets.List().tag(sync=True)
     values: traitlets.Dict[str, Any] = traitlets.Dict().tag(sync=True)
     html = traitlets.Unicode().tag(sync=True)

@@ -3,10 +3,7 @@
  * Sliders and switches with what they show below them (widgets/controls.py). The kernel draws that; here a hand moves them.
  */
 
-const SUPPRESSES = "data-lm-suppress-shortcuts"; // an element that Notebook 7, which hears keys before any widget, leaves out
-
-/** Keys that are the notebook's also while a control has the focus. @param {KeyboardEvent} event */
-const isTheNotebooks = ({ ctrlKey, metaKey, shiftKey, key }) => ctrlKey || metaKey || (shiftKey && key === "Enter");
+import { SUPPRESSES, isThePages } from "../explorer/pagekeys.js";
 
 /**
  * @typedef {{name: string, label: string, most?: number}} Control  a slider from 0 to `most`; a switch where there is none
@@ -19,10 +16,10 @@ export default {
     const below = document.createElement("div");
     row.className = "dynx-controls";
     el.append(row, below);
-    el.addEventListener("keydown", (event) => isTheNotebooks(event) || event.stopPropagation());
+    el.addEventListener("keydown", (event) => isThePages(event) || event.stopPropagation());
     const keep = (/** @type {KeyboardEvent} */ event) => {
       const target = /** @type {Element} */ (event.composedPath()[0]);
-      if (el.contains(target)) target.toggleAttribute(SUPPRESSES, !isTheNotebooks(event));
+      if (el.contains(target)) target.toggleAttribute(SUPPRESSES, !isThePages(event));
     };
     window.addEventListener("keydown", keep, true);
     /** @type {(() => void)[]} */

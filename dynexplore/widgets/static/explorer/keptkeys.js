@@ -8,14 +8,9 @@
  */
 
 import { isInEditor } from "./editing.js";
+import { SUPPRESSES, isThePages } from "./pagekeys.js";
 
-const SUPPRESSES = "data-lm-suppress-shortcuts";
 const ONCE = Symbol.for("dynexplore keeps its keys");
-
-/** Whether a key is the notebook's or the browser's also while the explorer has the focus. @param {KeyboardEvent} event @returns {boolean} */
-export function isThePages({ ctrlKey, metaKey, shiftKey, key }) {
-  return ctrlKey || metaKey || (shiftKey && key === "Enter");
-}
 
 /** Keep keys of all explorers of this page from listeners that are called first. */
 export function keepKeys() {
