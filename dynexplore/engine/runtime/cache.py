@@ -44,6 +44,8 @@ class CompiledEntry(Entry):
     """Weak references to the objects without which it can never hit again."""
     left_to_python: bool
     """Whether the entry makes the frame run as plain Python: it contains nothing worth a graph."""
+    separate_callee: bool
+    """Whether the code resumes in a chain whose callee it calls as a separate frame."""
     may_be_numbers_only: bool
     """Whether the frame works only on numbers up to its break; its resume function shows whether the frame is worth a graph."""
 
@@ -74,7 +76,8 @@ def state_of(cache: CodeCache) -> CodeState:
 def add_entry(cache: CodeCache, translation: Translation, frame: int, number: int) -> CompiledEntry:
     """Create an entry from a translation and put it first: the latest entry is the most likely hit.
 
-    Entries that make the frame run as plain Python come after the compiled ones, whose guards are more specific.
+    Entries that make the frame run as plain Python come after the compiled ones, whose guards are more specific; before them,
+    those that call a callee as a separate frame.
     """
     walk = translation.walk
     check: Any = translation.check.check if translation.types is None else None
@@ -97,9 +100,20 @@ def add_entry(cache: CodeCache, translation: Translation, frame: int, number: in
     entry.resumes = tuple(translation.resume_codes)
     entry.owners = _watch(translation.weak_owners, entry, cache)
     entry.left_to_python = translation.left_to_python
+    entry.separate_callee = translation.separate_callee
     entry.may_be_numbers_only = translation.may_be_numbers_only
-    cache.entries = tuple(sorted((entry, *(old for old in cache.entries if old.valid)), key=is_skipped))
+    cache.entries = tuple(sorted((entry, *(old for old in cache.entries if old.valid)), key=_rank))
     return entry
+
+
+def _rank(entry: Entry) -> int:
+    """The order in which entries are tried: those that capture more come first."""
+    return 2 if is_skipped(entry) else int(has_separate_callee(entry))
+
+
+def has_separate_callee(entry: Entry) -> bool:
+    """Whether an entry resumes in a chain whose callee it calls as a separate frame."""
+    return isinstance(entry, CompiledEntry) and entry.separate_callee
 
 
 def is_skipped(entry: Entry) -> bool:

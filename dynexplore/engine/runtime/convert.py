@@ -51,6 +51,7 @@ from dynexplore.engine.runtime.cache import (
     CompiledEntry,
     Miss,
     add_entry,
+    has_separate_callee,
     is_skipped,
     remove_entry,
     scope_of,
@@ -63,6 +64,7 @@ from dynexplore.engine.runtime.frame_facts import check_entries, entry_limit, fa
 from dynexplore.engine.runtime.guard_timing import guards_timed
 from dynexplore.engine.runtime.observed_backend import ObservedBackend
 from dynexplore.engine.runtime.stores import Store
+from dynexplore.engine.specialization.break_chains import may_guard_separate_callee
 from dynexplore.engine.translate.budget import IDLE_SHARE
 from dynexplore.engine.translate.contract.request import SkipFrame, SkipFrameOnce, Translation, TranslationRequest
 from dynexplore.engine.translate.resume import original_of, resume_point
@@ -302,6 +304,7 @@ class Conversion:
             backend_size_guards=self.store.backend_size_guards,
             nopython=self.store.options.nopython,
             nested_breaks=self._nested_breaks_enabled(),
+            guards_separate_callee=self._guards_separate_callee(),
             dynamic=self.store.options.dynamic,
             recorder=self.recorder,
             step_observer=self.store.observers.run,
@@ -315,6 +318,12 @@ class Conversion:
         """Whether a break in a callee may end the graph there."""
         original = original_of(self.code)
         return config.nested_graph_breaks and not runs_once(original or self.code) and not disabled_by_torch()
+
+    def _guards_separate_callee(self) -> bool:
+        """Whether an entry under which a chain's callee runs as a separate frame has guards."""
+        entries = self.state.cache.entries
+        compiled = sum(not is_skipped(entry) for entry in entries)
+        return may_guard_separate_callee(sum(map(has_separate_callee, entries)), compiled, entry_limit(self.store))
 
     def _note_failures_when_plain(self) -> None:
         """Record the guards that failed for skipped entries: if this frame is skipped, too, they need no further translation."""

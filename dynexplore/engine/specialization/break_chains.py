@@ -7,6 +7,9 @@ compiled once. So an instruction has a limit: after `MOST` chains, any other cha
 For the same reason a function that broke through a chain when it was the outermost frame, and is then inlined in a caller, keeps
 its frame: the caller breaks at the call (`recorded_end`), and the function's graphs and resume functions are reused.
 
+If the rest of a chain cannot be one graph in some call, its callee runs as a separate frame, under the guards of the attempt that
+showed it. Where this happens again with other values, `may_guard_separate_callee` ends it: the next such entry has no guards.
+
 In: the frame in which a graph ends, and the calls that led to it. Out: `BreakChains`, one per store, which each translation uses.
 PyTorch's counterpart: none; Dynamo creates a resume function for each chain.
 """
@@ -19,7 +22,18 @@ from types import CodeType
 
 MOST = 4
 """The maximum number of chains per breaking instruction."""
+MOST_GUARDED = 2
+"""The maximum number of guarded entries for one chain whose callee runs as a separate frame."""
 _Place = tuple[int, int]
+
+
+def may_guard_separate_callee(guarded: int, entries: int, limit: int) -> bool:
+    """Whether another entry under which a chain's callee runs as a separate frame may have guards.
+
+    `guarded`: how many such entries the code has, of `entries` in all. One without guards serves every call, so that a chain that
+    is never one graph does not reach the recompile limit because a constant changes.
+    """
+    return guarded < MOST_GUARDED and entries + 1 < limit
 
 
 class BreakChains:

@@ -35,7 +35,7 @@ from dynexplore.engine.graph_breaks import GraphBreak
 from dynexplore.engine.provenance.data_parallel import guard_on_no_ddp, relies_on_no_ddp
 from dynexplore.engine.provenance.sources import ComputedSource, LocalSource, Namer, Source
 from dynexplore.engine.translate.call_wrappers import CALL_WRAPPERS, Call
-from dynexplore.engine.translate.contract.request import CompiledGraph, Translation
+from dynexplore.engine.translate.contract.request import CompiledGraph, CompiledGuards, Translation
 from dynexplore.engine.translate.dict_aliasing import may_share_dict
 from dynexplore.engine.translate.function_reconstruction import push_function
 from dynexplore.engine.translate.graph_call import (
@@ -285,8 +285,8 @@ class CodeGenerator:
 
     # -- putting it together
 
-    def finish(self, breaks: list[GraphBreak]) -> Translation:
-        """Compile the graph, write the head of the modified code, assemble it."""
+    def finish(self, breaks: list[GraphBreak], guards: CompiledGuards | None = None) -> Translation:
+        """Compile the graph, write the head of the modified code, assemble it. `guards`: another attempt's, if not its own."""
         ctx = self.ctx
         for trace_time_class in ctx.effects.trace_time_classes.values():
             self.injected.name(trace_time_class.value)  # guards hold only a weak reference to it
@@ -302,7 +302,7 @@ class CodeGenerator:
         if ctx.emitter is not None:
             objects = zip(self.injected.names, self.injected.values, strict=True)
             ctx.emitter.code_emitted(code, [graph.name for graph in graphs], self.resume_codes, objects)
-        guards = compile_guards_and_walk(ctx)
+        guards = guards if guards is not None else compile_guards_and_walk(ctx)
         return Translation(
             code,
             tuple(self.injected.values),

@@ -327,7 +327,8 @@ class NestedBreakWriter(BreakWriter):
 class CallOfCallee(BreakWriter):
     """A chain that cannot resume as one function: the callee's resume function runs first, then the root's.
 
-    It has the guards of the attempt that showed this: in another call, the chain may take another path, and be one graph.
+    It has the guards of the attempt that showed this: in another call, the chain may take another path, and be one graph. After
+    several such entries it has none (specialization/break_chains.py).
     """
 
     def __init__(self, ctx: Interpreter, resume: ResumeCode) -> None:
@@ -338,12 +339,12 @@ class CallOfCallee(BreakWriter):
     def finish(self) -> Translation:
         with self.writer.at(self.broken, self.parsed.nearest_with_line(self.broken).position):
             self._write_original(self._leave_state())
-        translation, guards = self.generator.finish([]), self.ctx.request.skipped_under
-        if guards is not None:
-            if self.ctx.emitter is not None:
-                for guard in guards.check.guards[len(translation.check.guards) :]:
-                    self.ctx.emitter.guard_installed(guard)
-            translation.check, translation.walk, translation.weak_owners = guards.check, guards.walk, guards.weak_owners
+        guards = self.ctx.request.skipped_under
+        if guards is not None and self.ctx.emitter is not None:
+            for guard in guards.check.guards[len(self.ctx.guards.guards) :]:
+                self.ctx.emitter.guard_installed(guard, guard.because)
+        translation = self.generator.finish([], guards)
+        translation.separate_callee = True
         return translation
 
     def _write_original(self, slots: list[Slot]) -> None:

@@ -100,7 +100,7 @@ def translate(request: TranslationRequest) -> Translation:
                 if not (request.nested_breaks and (translator.has_nested or (restart is not None and restart.has_nested))):
                     raise
                 request.nested_breaks, outcome = False, None  # no frame is skipped because of one of its callees
-                request.skipped_under = translator.guards_so_far()
+                request.skipped_under = translator.guards_so_far() if request.guards_separate_callee else None
             finally:
                 translator.close()
         if isinstance(outcome, Translation):

@@ -10,6 +10,7 @@ import torch
 
 import dynexplore
 from dynexplore.engine.config import config
+from dynexplore.engine.specialization.break_chains import MOST_GUARDED, may_guard_separate_callee
 
 X = torch.ones(3)
 
@@ -101,3 +102,12 @@ def test_callers_reuse_the_graphs_of_a_function_that_broke_as_the_outermost_fram
     assert (counts, size) == (graphs, operators)
     of_frames, _ = compiled_after(functions, nested=False)
     assert all(count <= other for count, other in zip(counts, of_frames, strict=True))
+
+
+@pytest.mark.plain("a function of three numbers")
+def test_an_entry_for_a_separate_callee_has_guards_while_there_are_few_and_room_for_another() -> None:
+    """The last entry that the limit allows has none, so that it serves all further calls."""
+    assert [may_guard_separate_callee(guarded, guarded, 8) for guarded in range(4)] == [True, True, False, False]
+    assert [may_guard_separate_callee(0, entries, 3) for entries in range(4)] == [True, True, False, False]
+    assert not may_guard_separate_callee(0, 0, 1)
+    assert MOST_GUARDED == 2

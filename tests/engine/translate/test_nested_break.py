@@ -16,10 +16,12 @@ from typing import Any
 
 import pytest
 import torch
+from recorded import recorded
 
 import dynexplore
+from dynexplore.engine import events as ev
 from dynexplore.engine.config import config
-from engine_checks import assert_same_as_eager
+from engine_checks import CountingBackend, assert_same_as_eager
 
 X = torch.ones(3)
 SEEN: list[Any] = []
@@ -577,3 +579,87 @@ def test_a_rest_that_is_separate_in_one_iteration_is_one_graph_in_others(is_on: 
             calls_a_loop_whose_last_iteration_is_not_captured, X, 3, calls=2, then=[(X, 4), (X, 3)], graphs=graphs,
             setup=SEEN.clear, observe=lambda: list(SEEN),
         )  # fmt: skip
+
+
+WEIGHTS = {f"k{number}.": float(number) for number in range(20)}
+
+
+def looks_up_and_refers_weakly(x, key):
+    x = breaks_once(x - 1) / 2
+    x = x * WEIGHTS[key + "."]
+    handle = Handle()
+    reference = weakref.ref(handle)
+    is_alive = reference() is not None
+    del handle
+    SEEN.append((is_alive, reference() is None))
+    return x + 1
+
+
+def calls_what_is_never_one_graph(x, key):
+    x = x * 5
+    y = looks_up_and_refers_weakly(x, key)
+    return y - x
+
+
+@pytest.mark.parametrize("limit", [8, 3, 2])
+@pytest.mark.parametrize(("is_on", "graphs"), [(True, 3), (False, 5)])
+def test_a_rest_that_is_never_one_graph_is_translated_a_bounded_number_of_times(is_on: bool, graphs: int, limit: int) -> None:
+    """A constant that it reads changes in each of 20 calls: after two entries with guards, one without serves all of them."""
+    SEEN.clear()
+    with config.patch(nested_graph_breaks=is_on, cache_size_limit=limit):
+        optimized = dynexplore.optimize("eager")(calls_what_is_never_one_graph)
+        for number in range(20):
+            assert torch.equal(optimized(X, f"k{number}"), calls_what_is_never_one_graph(X, f"k{number}"))
+            if number == 2:
+                translations = dynexplore.counters["frames"]["total"]
+    assert SEEN == [(True, True)] * 40
+    assert dynexplore.counters["stats"]["graphs"] == graphs
+    assert dynexplore.counters["stats"]["cache_limit"] == 0
+    assert dynexplore.counters["frames"]["total"] == translations <= 10
+
+
+def test_a_call_that_can_be_one_graph_still_is_after_calls_that_cannot() -> None:
+    """The entry without guards is tried last, so that it does not hide one that captures more."""
+
+    def rest(x, key):
+        x = breaks_once(x - 1) / 2
+        x = x * WEIGHTS[key + "."]
+        if key != "k0":
+            handle = Handle()
+            SEEN.append(weakref.ref(handle)() is not None)
+            del handle
+        return x + 1
+
+    def fn(x, key):
+        x = x * 5
+        y = rest(x, key)
+        return y - x
+
+    backend = CountingBackend()
+    optimized = dynexplore.optimize(backend)(fn)
+    runs = []
+    for number in (0, 1, 2, 3, 4, 0):
+        before = backend.runs
+        assert torch.equal(optimized(X, f"k{number}"), fn(X, f"k{number}"))
+        runs.append(backend.runs - before)
+    assert runs == [2, 3, 3, 3, 3, 2]
+
+
+def test_the_guards_of_a_separate_callee_name_the_instructions_that_needed_them() -> None:
+    """They are those of the attempt that failed, which had gone on after the call; each is recorded once for the entry."""
+
+    def fn(x, key):
+        x = breaks_once(x * 5) - x
+        x = x * WEIGHTS[key + "."]
+        handle = Handle()
+        SEEN.append(weakref.ref(handle)() is not None)
+        del handle
+        return x
+
+    recording = recorded(fn, (X, "k0"))
+    looked_up = [guard for guard in recording.of(ev.GuardInstalled) if guard.source == "WEIGHTS['k0.']"]
+    failed, kept = [guard for guard in looked_up if guard.frame == looked_up[0].frame]
+    assert (failed.attempt, kept.attempt) == (1, 2)
+    assert kept.offset == failed.offset
+    lines = {offset: line for begin, end, line in fn.__code__.co_lines() for offset in range(begin, end, 2)}
+    assert lines[kept.offset] == fn.__code__.co_firstlineno + 2

@@ -101,6 +101,7 @@ class TranslationRequest:
     patience: float = 1.0  # the fraction of the time limit that this translation has
     nested_breaks: bool = False  # whether a break in a callee may end the graph there
     skipped_under: CompiledGuards | None = None  # the guards under which it may not, although it is enabled
+    guards_separate_callee: bool = True  # whether to record these: see specialization/break_chains.py
     symbolic_numbers: bool = True  # whether dynamic numbers may be graph inputs: not after the backend failed on such a graph
 
 
@@ -130,6 +131,7 @@ class Translation:
     types: TypeGuard | None = None  # the whole of `check`, if C can check it
     may_be_numbers_only: bool = False  # whether everything up to the break is work on numbers, with no tensor in reach
     runs_alone: bool = False  # whether `code` calls its graph and no user code, so that the hook may be off
+    separate_callee: bool = False  # whether the frame resumes in a chain, and its callee runs as a separate frame
 
 
 @record(frozen=False)
