@@ -30,14 +30,8 @@ const ZOOM = 1.25;
 /** A small diagram opens this much larger than drawn, at most. */
 const LARGEST = 1.25;
 
-/** Letters are drawn 13 pixels tall: as long as nobody chose a size they are not smaller, and the map shows the whole. */
-const SMALLEST = 1;
-
-/** Every node of a graph, which somebody asked for, may be smaller where it does not fit. */
-const READABLE = 0.75;
-
-/** All nodes that fit at this scale open fitted: the boxes can be told apart, and the whole is seen first. */
-const LEAST = 0.5;
+/** The height of letters that can be read, in pixels: as long as nobody chose a size they are not smaller, and the map shows the whole. */
+const READABLE = 13;
 
 /** What colors the boxes, and what its button says. @type {[By, string][]} */
 const COLORS = [["line", "Line"], ["time", "Time"], ["bytes", "Bytes"]];
@@ -134,6 +128,16 @@ function pixels(svg, name) {
   return (Number.parseFloat(length) || 0) * (length.endsWith("pt") ? 4 / 3 : 1);
 }
 
+/** The height of the smallest letters of drawings at the scale 1, in pixels. @param {Figure[]} figures */
+function lettersOf(figures) {
+  const sizes = figures.flatMap(({ holder, width }) => {
+    const drawn = Number.parseFloat(holder.querySelector("svg")?.getAttribute("viewBox")?.split(" ")[2] ?? "") || width;
+    const styles = new Set([...holder.querySelectorAll("text")].map((text) => getComputedStyle(text).fontSize));
+    return [...styles].map((size) => (Number.parseFloat(size) * width) / drawn);
+  });
+  return Math.min(...sizes);
+}
+
 /** Whether a frame has a graph, be it one that its backend did not compile. @param {Frame} frame */
 function hasGraph(frame) {
   return graphsOf(frame).length > 0;
@@ -217,6 +221,7 @@ class Diagram {
     /** the frame whose graphs are drawn */
     this.frame = explorer.frame;
     this.scale = 1;
+    this.letters = READABLE; // the height of the smallest ones at the scale 1
     /** @type {import("../types.js").Frame | undefined} the one whose diagram was put where it begins */
     this.begun = undefined;
     this.inView = false;
@@ -225,6 +230,8 @@ class Diagram {
     this.isFolded = remembered("graph") !== "all nodes";
     this.status = make("span", "dynx-facts");
     this.status.setAttribute("role", "status");
+    this.small = make("p", "dynx-small", "Too small to read: zoom in (+)");
+    this.small.hidden = true;
     this.map = new Minimap(body, (direction) => this.zoom(direction > 0 ? ZOOM : 1 / ZOOM));
     this.aside = new CostsAside(explorer, this.map.element);
     this.by = COLORS.find(([by]) => by === remembered("graph color"))?.[0] ?? "line";
@@ -233,7 +240,7 @@ class Diagram {
       this.showChosen();
     };
     section.insertBefore(this.bar(), body);
-    section.append(make("div", "dynx-beside", "", body, this.aside.element));
+    section.append(make("div", "dynx-beside", "", body, this.small, this.aside.element));
     new IntersectionObserver((seen) => this.onView(seen.some((one) => one.isIntersecting))).observe(section);
     this.dragging();
   }
@@ -394,6 +401,7 @@ class Diagram {
     this.isFolded = isFolded;
     remember("graph", isFolded ? "" : "all nodes");
     this.sized = false;
+    this.begun = undefined;
     this.markFolding();
     if (this.figures.length) this.draw();
   }
@@ -489,6 +497,7 @@ class Diagram {
 
   /** What was drawn gets its size and its marks. */
   finish() {
+    this.letters = lettersOf(this.figures);
     this.setScale(this.startScale());
     this.rows.find(this.rows.wanted);
     this.rows.aim(this.rows.marks);
@@ -499,7 +508,7 @@ class Diagram {
   /** What does not fit at a size that can be read begins at the operator that failed, at the one at hand, or at its first box. */
   begin() {
     const { body, frame } = this;
-    if (this.sized || !this.isFolded || this.begun === frame) return;
+    if (this.sized || this.begun === frame) return;
     this.begun = frame;
     const boxes = [".dynx-failed", ".dynx-now, .dynx-chosen", ".dynx-row"].map((one) => body.querySelector(`.dynx-figure ${one}`));
     const at = boxes.findIndex(Boolean);
@@ -642,13 +651,17 @@ class Diagram {
 
   // -- size ------------------------------------------------------------------------------------------------------------
 
-  /** The whole where it fits, else as wide as the pane, but neither much larger than drawn nor too small to read; as it was, once somebody chose a size. */
+  /** The whole where it fits, but neither much larger than drawn nor too small to read; as it was, once somebody chose a size. */
   startScale() {
     if (this.sized) return this.scale;
+    return Math.max(READABLE / this.letters, Math.min(LARGEST, this.fittingScale()));
+  }
+
+  /** The scale at which the whole is in view. */
+  fittingScale() {
     const width = Math.max(1, ...this.figures.map((figure) => figure.width));
     const height = this.figures.reduce((sum, figure) => sum + figure.height, 1);
-    const fits = Math.min(this.isFolded ? LARGEST : 1, (this.body.clientWidth - 16) / width, (this.body.clientHeight - 16) / height);
-    return fits >= (this.isFolded ? SMALLEST : LEAST) ? fits : Math.min(1, Math.max(this.isFolded ? SMALLEST : READABLE, (this.body.clientWidth - 16) / width));
+    return Math.min((this.body.clientWidth - 16) / width, (this.body.clientHeight - 16) / height);
   }
 
   /** It stands in another view now, which may be smaller. */
@@ -668,9 +681,7 @@ class Diagram {
 
   fit() {
     this.sized = true;
-    const width = Math.max(1, ...this.figures.map((figure) => figure.width));
-    const height = this.figures.reduce((sum, figure) => sum + figure.height, 1);
-    this.setScale(Math.min(2, (this.body.clientWidth - 16) / width, (this.body.clientHeight - 16) / height));
+    this.setScale(Math.min(2, this.fittingScale()));
   }
 
   /** @param {number} scale */
@@ -681,6 +692,7 @@ class Diagram {
       svg?.setAttribute("width", `${width * scale}`);
       svg?.setAttribute("height", `${height * scale}`);
     }
+    this.small.hidden = Math.round(this.letters * scale) >= READABLE;
     this.map.draw();
   }
 
