@@ -28,8 +28,10 @@ class Prediction:
     """A question with buttons. `choice` is the reader's selection, or None; it can also be set from code."""
 
     def __init__(self, question: str, choices: Mapping[Any, str]) -> None:
-        self.question, self.choices = question, dict(choices)
-        self._buttons = ipywidgets.ToggleButtons(options=[(str(choice), choice) for choice in choices], value=None)
+        self.question = question
+        self.choices = {_plain(choice): sentence for choice, sentence in choices.items()}
+        self._quoted = {_plain(choice): _quoted(choice) for choice in choices}
+        self._buttons = ipywidgets.ToggleButtons(options=[(str(choice), choice) for choice in self.choices], value=None)
         self.widget = ipywidgets.VBox([ipywidgets.HTML(f"<b>Predict:</b> {with_code(question)}"), self._buttons])
 
     @property
@@ -48,12 +50,13 @@ class Prediction:
         """
         if fact not in self.choices:
             raise ValueError(f"the recorded answer {fact!r} is none of the choices {list(self.choices)}")
+        answer = self._quoted[fact]
         if self.choice is None:
-            verdict, chosen = f"No prediction made. The answer is {fact}.", fact
+            verdict, chosen = f"No prediction made. The answer is {answer}.", fact
         elif self.choice == fact:
-            verdict, chosen = f"Right, {fact}.", fact
+            verdict, chosen = f"Right: {answer}.", fact
         else:
-            verdict, chosen = f"You predicted {self.choice}. The answer is {fact}.", self.choice
+            verdict, chosen = f"You predicted {self._quoted[self.choice]}. The answer is {answer}.", self.choice
         print(textwrap.fill(f"{verdict} {self.choices[chosen]}".strip(), WIDTH))
 
     def __repr__(self) -> str:
@@ -67,8 +70,22 @@ class Prediction:
         return {**data, "text/plain": repr(self), "text/html": html}
 
 
+def _plain(choice: Any) -> Any:
+    """A choice as its button shows it and as `judge` compares it: code without its backquotes."""
+    return choice.strip("`") if isinstance(choice, str) else choice
+
+
+def _quoted(choice: Any) -> str:
+    """A choice within a sentence: code in backquotes, words in quotation marks, numbers as they are.
+
+    >>> print(_quoted("`self.calls`"), _quoted("recompile"), _quoted(2))
+    `self.calls` "recompile" 2
+    """
+    return f'"{choice}"' if isinstance(choice, str) and not choice.startswith("`") else str(choice)
+
+
 def predict(question: str, choices: Mapping[Any, str]) -> Prediction:
-    """A question before a cell runs: each choice with the feedback for readers who select it.
+    """A question before a cell runs: each choice with the feedback for readers who select it. Code has backquotes.
 
     >>> graphs = predict("How many graphs?", {1: "The `if` depends on data.", 2: "One on each side of the break."})
     >>> graphs.choice = 1

@@ -21,7 +21,7 @@ def test_the_recording_answers_a_wrong_choice(capsys: pytest.CaptureFixture[str]
     question.choice = 2
     question.judge(2)
     assert capsys.readouterr().out == (
-        "You predicted 1. The answer is 2. The `if` needs a number.\nRight, 2. One on each side.\n"
+        "You predicted 1. The answer is 2. The `if` needs a number.\nRight: 2. One on each side.\n"
     )
 
 
@@ -29,6 +29,29 @@ def test_nobody_needs_to_choose(capsys: pytest.CaptureFixture[str]) -> None:
     """Run without a reader, the answer is printed and nothing is said to be right."""
     graphs().judge(2)
     assert capsys.readouterr().out == "No prediction made. The answer is 2. One on each side.\n"
+
+
+def test_words_are_quoted_and_code_has_backquotes(capsys: pytest.CaptureFixture[str]) -> None:
+    """In the printed sentence; buttons, choices and recorded answers are without them."""
+    words = predict("Hit or recompile?", {"hit": "`n` changed.", "recompile": "A guard checks `n`."})
+    words.judge("recompile")
+    words.choice = "hit"
+    words.judge("recompile")
+    code = predict("Which call hits?", {"`f(x)`": "Same arguments.", '`f(x, "a")`': "Another mode."})
+    code.judge("f(x)")
+    code.choice = 'f(x, "a")'
+    code.judge("f(x)")
+    code.choice = "f(x)"
+    code.judge("f(x)")
+    assert capsys.readouterr().out.splitlines() == [
+        'No prediction made. The answer is "recompile". A guard checks `n`.',
+        'You predicted "hit". The answer is "recompile". `n` changed.',
+        "No prediction made. The answer is `f(x)`. Same arguments.",
+        'You predicted `f(x, "a")`. The answer is `f(x)`. Another mode.',
+        "Right: `f(x)`. Same arguments.",
+    ]
+    assert [label for label, _ in code.widget.children[1].options] == ["f(x)", 'f(x, "a")']
+    assert repr(code) == 'Predict: Which call hits?\n  f(x)   f(x, "a")'
 
 
 def test_a_click_is_a_choice() -> None:
