@@ -260,7 +260,7 @@ def explain(
     The side effects of the call happen only once, and its exceptions propagate.
 
     >>> print(explain(lambda x: x + x, torch.ones(2)))
-    The lambda is one graph of 1 operator: no graph break, no recompile.
+    The lambda is one graph of 1 operator: no graph breaks, no recompiles.
     <BLANKLINE>
     1 graph, 0 graph breaks, 1 operator
     """

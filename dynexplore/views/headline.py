@@ -854,7 +854,7 @@ def _stopped_program(recording: Recording) -> Headline | None:
 
 
 _CELL = "<cell>"
-_CLEAN = "no graph break, no recompile"
+_CLEAN = "no graph breaks, no recompiles"
 
 
 def _in_calls(recording: Recording) -> str:
@@ -897,7 +897,7 @@ def _clean(recording: Recording) -> Headline:
         )
     else:
         operators = sum(graph.op_count for graph in graphs)
-        of = f"{plural(len(graphs), 'graph')} of {plural(operators, 'operator')} in all" if graphs else "no graph"
+        of = f"{plural(len(graphs), 'graph')} of {plural(operators, 'operator')} in all" if graphs else "no graphs"
         summary = f"{_name(recording)}: {of}, {_CLEAN}{_in_calls(recording)}."
     skipped = recording.of(ev.FrameSkipped)
     if not skipped:

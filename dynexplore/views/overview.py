@@ -582,9 +582,9 @@ def _clean(recording: Recording, functions: Sequence[Function], seconds: Plain) 
     graphs = len(recording.graphs)
     compiled = [function for function in functions if function.graphs]
     if len(compiled) == 1 and graphs == 1:
-        summary = f"{compiled[0].name} is one graph of {plural(operators, 'operator')}. No graph break, no recompile."
+        summary = f"{compiled[0].name} is one graph of {plural(operators, 'operator')}. No graph breaks, no recompiles."
     else:
-        summary = f"{plural(graphs, 'graph')}, {plural(operators, 'operator')}. No graph break, no recompile."
+        summary = f"{plural(graphs, 'graph')}, {plural(operators, 'operator')}. No graph breaks, no recompiles."
     hits = len(recording.of(ev.CacheHit))
     later = f", then {plural(hits, 'cache hit')}" if hits else ""
     compiles = len([event for event in recording.of(ev.FrameFinished) if event.seconds])

@@ -615,7 +615,7 @@ def test_a_part_without_a_graph_shows_the_nearest_one(opened: Opened, capsys: py
     page.keyboard.press("3")
     figure, chooser = page.locator(".dynx-figure"), page.locator(".dynx-graph-chooser")
     expect(figure.locator(".dynx-first-line")).to_have_text(["x", "add", "output"])  # drawn once it is in view
-    expect(page.locator(".dynx-diagram .dynx-bar [role=status]")).to_contain_text("has no graph; this one is of silent")
+    expect(page.locator(".dynx-diagram .dynx-bar [role=status]")).to_contain_text("has no graph; this is the graph of silent")
     names = chooser.locator("option").all_inner_texts()
     assert len(names) == 2 and names[0] == "Graph 1: silent, 1 operator" and names[1].startswith("Graph 2: silent, from line")
     chooser.select_option(index=1)

@@ -84,7 +84,7 @@ def test_buttons_lead_from_difference_to_difference(page: Page) -> None:
     expect(said).not_to_have_text(first)
     for _ in range(100):
         page.get_by_role("button", name="Next difference").click()
-    expect(said).to_have_text("There is no difference behind this place.")
+    expect(said).to_have_text("No differences after this step.")
 
 
 def test_nothing_is_out_of_reach(page: Page) -> None:

@@ -27,7 +27,7 @@ def test_the_rank_that_is_picked_is_explored(browser: Browser, tmp_path: Path) -
     assert page.locator("#rank").input_value() == "1"
     explorer = page.locator("#explorer")
     page.get_by_label("Look into").select_option("0")
-    expect(explorer).to_contain_text("no recompile")
+    expect(explorer).to_contain_text("no recompiles")
     page.close()
     assert heard.errors == []
     assert heard.requests == [(tmp_path / "ranks.html").as_uri()]

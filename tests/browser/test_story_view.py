@@ -692,7 +692,7 @@ def test_a_part_without_operators_is_between_two_graphs(opened: Opened) -> None:
     page = opened(explained(announces, X))
     states = page.evaluate(EACH_STATE)
     headings = {state["heading"] for state in states if state["nodes"]}
-    assert any(heading.endswith("no operator in this part") for heading in headings)
+    assert any(heading.endswith("no operators in this part") for heading in headings)
     assert not any(heading.startswith("No graph") for heading in headings)
     slots = [state["stack"] for state in states]
     assert any(slots)

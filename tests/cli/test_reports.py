@@ -116,12 +116,12 @@ def create_model(width):
 SCRIPTS = {
     "an import while the script runs": Script(
         "import torch\nimport helper\ndef f(x):\n    return helper.double(x) + 1\nprint(f(torch.ones(2)))\n",
-        ("script.py: f (script.py:3) is one graph of 2 operators: no graph break, no recompile in 1 call.",),
+        ("script.py: f (script.py:3) is one graph of 2 operators: no graph breaks, no recompiles in 1 call.",),
         files={"helper.py": HELPER},
     ),
     "calls of libraries at module level": Script(
         "import os\nimport torch\nos.path.dirname(os.path.abspath(__file__))\ndef f(x):\n    return x + 1\nf(torch.ones(2))\n",
-        ("script.py: f (script.py:4) is one graph of 1 operator: no graph break, no recompile in 1 call.",),
+        ("script.py: f (script.py:4) is one graph of 1 operator: no graph breaks, no recompiles in 1 call.",),
     ),
     "construction of modules": Script(
         BLOCKS, ("Sequential.forward (called at script.py:11) is one graph of 49 operators: no graph break",), ("Linear.__init__",)

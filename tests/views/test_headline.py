@@ -308,15 +308,15 @@ def test_a_backend_that_computes_something_else() -> None:
 
 def test_a_clean_function() -> None:
     """One line, for there is nothing to know."""
-    assert lines(explain(doubles)(X)) == ["doubles is one graph of 2 operators: no graph break, no recompile."]
-    assert lines(explain(scales)(X, 2)) == ["scales is one graph of 1 operator: no graph break, no recompile."]
+    assert lines(explain(doubles)(X)) == ["doubles is one graph of 2 operators: no graph breaks, no recompiles."]
+    assert lines(explain(scales)(X, 2)) == ["scales is one graph of 1 operator: no graph breaks, no recompiles."]
     twice = explain(doubles).calls((X,), (X,))
-    assert lines(twice) == ["doubles is one graph of 2 operators: no graph break, no recompile in 2 calls."]
+    assert lines(twice) == ["doubles is one graph of 2 operators: no graph breaks, no recompiles in 2 calls."]
 
 
 def test_a_module() -> None:
     """A module goes by the name of its class, and the line is one of its forward."""
-    assert lines(explain(Two())(torch.ones(2, 4))) == ["Two is one graph of 3 operators: no graph break, no recompile."]
+    assert lines(explain(Two())(torch.ones(2, 4))) == ["Two is one graph of 3 operators: no graph breaks, no recompiles."]
     assert lines(explain(Chatty())(torch.ones(2, 4)))[:2] == [
         "Chatty: 2 graphs, 1 graph break, 0 recompiles.",
         f"The graph breaks at {place(Chatty.forward, 2)}: printing or logging.",

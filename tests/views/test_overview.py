@@ -224,7 +224,7 @@ def test_a_clean_function_has_no_rows_and_nothing_to_fix() -> None:
     """One graph: no row, the verdict counts its operators."""
     data = overview(dynexplore.explain(clean, torch.ones(2)).recording)
     assert data["rows"] == [] and data["opens"]["view"] == "overview"
-    assert data["verdict"][0] == "clean is one graph of 2 operators. No graph break, no recompile."
+    assert data["verdict"][0] == "clean is one graph of 2 operators. No graph breaks, no recompiles."
     assert data["verdict"][1].endswith(NOTHING_TO_FIX)
 
 

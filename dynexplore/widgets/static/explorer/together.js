@@ -91,7 +91,7 @@ export class Together {
   jump(by) {
     const places = this.beside.partings.map(({ pair }) => pair).filter((pair) => pair >= 0 && (by > 0 ? pair > this.at : pair < this.at));
     if (places.length) this.goTo(by > 0 ? Math.min(...places) : Math.max(...places));
-    else this.say(by > 0 ? "There is no difference behind this place." : "There is no difference before this place.");
+    else this.say(by > 0 ? "No differences after this step." : "No differences before this step.");
   }
 
   /** What is said about the pair at hand. @param {string} [instead] */

@@ -31,7 +31,7 @@ export const breaksPane = {
       rows.clear();
       const broke = explorer.data.inspection[key];
       const list = explorer.frame.breaks.map((one) => rows.choosable(rowOf(explorer, one, one.key === key), one.key));
-      const shown = broke ? inspected(explorer, broke, rows) : [note("this frame has no graph break; choose another frame")];
+      const shown = broke ? inspected(explorer, broke, rows) : [note("this frame has no graph breaks; choose another frame")];
       body.replaceChildren(...list, make("div", "dynx-detail", "", ...shown));
     };
     return {
@@ -69,7 +69,7 @@ function issueText({ data, frame, chosen }) {
   const some = frame.breaks.filter(({ key }) => key === chosen);
   const { name, lines } = data.codes[frame.code];
   const reports = (some.length ? some : frame.breaks).map(({ title, report }) => `### Graph break ${title}\n\n\`\`\`\n${report}\n\`\`\`\n`);
-  if (!reports.length) return `No graph break in ${name}.`;
+  if (!reports.length) return `No graph breaks in ${name}.`;
   return [...reports, data.versions ? `${data.versions}\n` : "", `Source of ${name}:\n\n\`\`\`python\n${lines.join("\n")}\n\`\`\`\n`].filter(Boolean).join("\n");
 }
 

@@ -68,7 +68,7 @@ export class CostsAside {
 
   /** Why there is nothing to rank, and how to get it. @param {By} by @returns {HTMLElement} */
   none(by) {
-    if (by === "line") return note("This graph has no operator.");
+    if (by === "line") return note("This graph has no operators.");
     if (by === "bytes") return note("The sizes of these tensors are not known.");
     const { title, engine } = this.explorer.data;
     const script = title.endsWith(".py") ? title : "SCRIPT.py";

@@ -531,7 +531,7 @@ class Diagram {
     this.body.replaceChildren(...this.figures.map(({ holder }) => holder));
     const { failed, raised, title } = this.frame;
     const error = failed ? "✕ The backend failed: " : raised ? `✕ ${raised.error}. ` : "";
-    const shownFor = this.explorer.frame === this.frame ? "" : `${this.explorer.frame.title} has no graph; this one is of ${title}: `;
+    const shownFor = this.explorer.frame === this.frame ? "" : `${this.explorer.frame.title} has no graph; this is the graph of ${title}: `;
     this.status.textContent = `${error}${shownFor}${plural(all, "operator")}${shown === all ? ", nothing to fold" : `, folded to ${shown}`}`;
     this.status.title = `${this.status.textContent}; parameters are left out`;
     this.finish();

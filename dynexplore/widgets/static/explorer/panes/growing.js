@@ -63,7 +63,7 @@ export const growingPane = {
           nodes = [];
           const picture = pictures.of(frame, attempt, soFar);
           others = [...new Set(picture.flatMap((one) => one.frame.numbers))];
-          body.replaceChildren(picture.length ? drawing(explorer, picture, rows, nodes, code) : note(`This part of the function has no operator.${frame.skipped ? ` ${frame.title} runs as plain Python: ${frame.skipped}.` : ""}`));
+          body.replaceChildren(picture.length ? drawing(explorer, picture, rows, nodes, code) : note(`This part of the function has no operators.${frame.skipped ? ` ${frame.title} runs as plain Python: ${frame.skipped}.` : ""}`));
         }
         const isNewer = key !== drawn;
         drawn = key;
@@ -297,7 +297,7 @@ function headingOf(explorer, frame, attempt, soFar, all, others) {
   const isKept = attempt === explorer.states(frame).lastAttempt;
   const whole = explorer.data.isFirstView && isKept ? frame.graphs.reduce((sum, { calls }) => sum + calls, 0) : operators(all);
   const [number = 0] = frame.numbers;
-  if (!whole && !number) return others.length ? `Graph${others.length > 1 ? "s" : ""} ${others.join(" and ")}: no operator in this part` : "No graph in this part of the function";
+  if (!whole && !number) return others.length ? `Graph${others.length > 1 ? "s" : ""} ${others.join(" and ")}: no operators in this part` : "No graphs in this part of the function";
   const count = operators(soFar);
   const so = count < whole ? `${count} of ${plural(whole, "operator")} so far` : plural(whole, "operator");
   const module = explorer.names(soFar.at(-1)?.node.module ?? "");

@@ -81,6 +81,6 @@ function whatIf(explorer) {
 /** @param {import("../page.js").Explorer} explorer @param {import("../called.js").Called} called @param {import("../called.js").CalledFunction} of @returns {HTMLElement[]} */
 function fits(explorer, { frame }, { versions }) {
   if (frame.outcome === "hit") return [note(`All guards of version ${versions.indexOf(frame.entry) + 1} hold. The other guards are under Guards.`)];
-  if (frame.outcome === "compile") return [note("No version was there to be tried: this call was compiled."), make("div", "dynx-buttons", "", whatIf(explorer))];
+  if (frame.outcome === "compile") return [note("There was no compiled version yet, so this call was compiled."), make("div", "dynx-buttons", "", whatIf(explorer))];
   return [note(frame.reason || "No guard was checked.")];
 }

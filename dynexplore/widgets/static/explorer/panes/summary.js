@@ -268,7 +268,7 @@ class Summary {
     const { real, overview, timeline } = this.explorer.data;
     if (overview.empty) return [make("h3", "", "What appears here"), ...EMPTY.map((text) => make("p", "dynx-facts", text))];
     const [calls, versions] = [timeline.calls.length, timeline.entries.length];
-    const facts = ["No graph break", "No recompile", ...(calls > 1 ? [`${calls} calls, ${plural(versions, "version")}`] : [])];
+    const facts = ["No graph breaks", "No recompiles", ...(calls > 1 ? [`${calls} calls, ${plural(versions, "version")}`] : [])];
     if (real?.verdict && real.verdict.startsWith("Matches")) facts.push("The results match plain Python");
     const list = make("ul", "dynx-checked");
     for (const one of facts) list.append(make("li", "", `✓ ${one}`));

@@ -133,8 +133,8 @@ class Recompiles {
     const { name, calls, hits, recompiles, lost } = this.of;
     const cost = this.costOf();
     const { isUncounted } = this;
-    const again = recompiles ? plural(recompiles, "recompile") : "no recompile";
-    const first = isUncounted ? [again] : [plural(calls, "call"), hits ? plural(hits, "cache hit") : "no cache hit", again];
+    const again = recompiles ? plural(recompiles, "recompile") : "no recompiles";
+    const first = isUncounted ? [again] : [plural(calls, "call"), hits ? plural(hits, "cache hit") : "no cache hits", again];
     const verdict = `${name}: ${first.join(", ")}${lost ? `, ${secondsOf(lost).replace(" ", "\u00a0")}` : ""}.`;
     const why = cost ? [cost.cause, cost.more].filter(Boolean).map((text) => String(text).replace(/[.]?$/, ".")).join(" ") : recompiles || isUncounted ? "" : "Every call after the first one ran what was compiled.";
     const alone = isUncounted ? "" : "It was called once.";
@@ -259,7 +259,7 @@ class Recompiles {
     const next = rows.slice(rows.indexOf(/** @type {Called} */ (this.chosen)) + 1).find(isMiss);
     if (next) return this.choose(next);
     const at = this.functions.findIndex((one, number) => number > this.functions.indexOf(this.of) && one.rows.some(isMiss));
-    if (at < 0) return this.explorer.say("There is no miss behind this one.");
+    if (at < 0) return this.explorer.say("This is the last cache miss.");
     this.showFunction(at);
     this.choose(this.of.rows.find(isMiss));
   }
