@@ -253,8 +253,11 @@ def _run_on_call(arguments: argparse.Namespace, tool: Callable[..., Any], option
         whose = ""
         if options.get("engine", DYNEXPLORE) is None and call.is_compiled:
             options["engine"] = TORCH
-            whose = ", which torch.compile compiles (--engine dynexplore: what this engine does)"
-        print(f"the first call to {call.name} in {program.script}{whose}:")
+            whose = ", captured by torch.compile (to capture it with dynexplore's engine, pass --engine dynexplore)"
+        if "engine" in options:  # such a tool takes these settings from a wrapper, but the call has the function inside
+            unset = {name for name, value in options.items() if value is None}
+            options.update({name: getattr(call, name) for name in unset & {"backend", "dynamic"}})
+        print(f"First call to {call.name} in {program.script}{whose}:")
         return tool(call.target, *call.args, **options, **call.kwargs)
 
     with as_python_starts_it(program, arguments.args), dynexplore.config.patch(log_level="ERROR"):

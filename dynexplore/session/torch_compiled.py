@@ -113,7 +113,12 @@ def backend_of(target: Any) -> str | CompilerFn | None:
     """The backend of a torch.compile wrapper: its name if it has one, a callable for one created with a mode or options; None if
     there is no wrapper, or it cannot be determined.
     """
-    backend = getattr(_context(target), "callback", None)
+    return backend_in(context_of(target))
+
+
+def backend_in(context: Any) -> str | CompilerFn | None:
+    """As `backend_of`, for the context object of a wrapper, or None."""
+    backend = getattr(context, "callback", None)
     while hasattr(backend, _INNER_BACKEND):
         backend = getattr(backend, _INNER_BACKEND)
     name, function = getattr(backend, "compiler_name", None), getattr(backend, "compiler_fn", None)
@@ -158,12 +163,21 @@ def _store_of(target: Any) -> Store | None:
 
 
 def _dynamic(target: Any) -> bool | None:
-    """The `dynamic` setting of a torch.compile wrapper; None if it is unset or cannot be determined."""
-    dynamic = getattr(_context(target), "_dynamic", None)
+    return dynamic_in(context_of(target))
+
+
+def dynamic_in(context: Any) -> bool | None:
+    """The `dynamic` setting in the context object of a torch.compile wrapper; None if it is unset or cannot be determined."""
+    dynamic = getattr(context, "_dynamic", None)
     return dynamic if isinstance(dynamic, bool) else None
 
 
-def _context(target: Any) -> Any:
+def context_of_frame(frame: types.FrameType) -> Any:
+    """The context object of the torch.compile wrapper that a frame runs; None if it is not found."""
+    return frame.f_locals.get("self")
+
+
+def context_of(target: Any) -> Any:
     """The context object of a torch.compile wrapper, which holds its options; None if there is none, or it is not found."""
     wrapper = optimized.original_of(target)
     fields = getattr(wrapper, "__dict__", {})

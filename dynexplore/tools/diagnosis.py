@@ -65,7 +65,7 @@ _NEXT = {
     "lowering": "The bug is in a pass between capture and backend (engine/aliasing/lowerings.py). Please report it.",
     "AOTAutograd": "The captured graphs are correct, but AOTAutograd's forward or backward graphs are not."
     " dynexplore.minify(f, ..., backend='aot_eager') reduces the problem to a small program.",
-    "backend": "The graphs are correct, but the backend's result is not."
+    "backend": "The graphs are correct, so the bug is in the backend."
     " dynexplore.minify(f, ..., backend={backend}{after}) reduces the problem to a small program.",
 }
 
@@ -430,7 +430,8 @@ def _compared(expected: _Outcome, actual: _Outcome, tolerance: float | None) -> 
 
 
 def _words(error: Exception) -> str:
-    """The first line of an exception's message: a compiler's may have thousands."""
+    """The first line of an exception's message (a compiler's may have thousands); of BackendCompilerFailed, the backend's."""
+    error = getattr(error, "inner_exception", error)
     first = next(iter(str(error).strip().splitlines()), "")
     is_own_error = isinstance(error, EngineError | BackendCompilerError | MissingBackendPackage)
     return clip(first if is_own_error else f"raises {type(error).__name__}: {first}".rstrip(": "), 400)

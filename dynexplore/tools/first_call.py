@@ -23,6 +23,7 @@ import torch
 from dynexplore.engine.errors import DynexploreError
 from dynexplore.engine.native import CacheStore, Entry, FrameState, Region, RegionCall, unskip_code
 from dynexplore.engine.runtime import foreign_modes, optimized
+from dynexplore.engine.runtime.backends import CompilerFn
 from dynexplore.session import torch_compiled
 from dynexplore.session.call_facts import MODULE_CALL
 from dynexplore.session.target_search import ProgramStopped, imports_unhooked
@@ -44,6 +45,9 @@ class FirstCall:
     kwargs: Mapping[str, Any]
     is_compiled: bool = False
     """Whether the program compiles it by torch.compile."""
+    backend: str | CompilerFn | None = None
+    dynamic: bool | None = None
+    """The backend and the option `dynamic` that the program compiles it with; None: unset, or unknown."""
 
     @property
     def name(self) -> str:
@@ -126,10 +130,15 @@ def _is_imported(name: str) -> bool:
 
 def _call_of(state: FrameState) -> FirstCall:
     """The call that a frame begins with."""
-    is_compiled = foreign_modes.is_below_torch_compile(sys._getframe())
+    wrapper = foreign_modes.torch_compile_frame(sys._getframe())
+    context = None if wrapper is None else torch_compiled.context_of_frame(wrapper)
+    is_compiled = wrapper is not None
     if state.code is MODULE_CALL:
         module, args, kwargs = state.values
         is_compiled = is_compiled or torch_compiled.is_compiled(module)
-        return FirstCall(torch_compiled.original_of(module), tuple(args), dict(kwargs), is_compiled)
-    function, args, kwargs = call_of(state)
-    return FirstCall(function, args, kwargs, is_compiled)
+        context = context or torch_compiled.context_of(module)
+        target, args = torch_compiled.original_of(module), tuple(args)
+    else:
+        target, args, kwargs = call_of(state)
+    settings = torch_compiled.backend_in(context), torch_compiled.dynamic_in(context)
+    return FirstCall(target, args, dict(kwargs), is_compiled, *settings)

@@ -134,6 +134,19 @@ def propose_patch(
         return search.patch()
 
 
+def original_lines(original: str, changed: str) -> dict[int, int]:
+    """For each line of a changed text, its line in the original; of a new line, the nearest one.
+
+    >>> original_lines("a\\nb\\nc", "import x\\na\\nB\\nc")
+    {1: 1, 2: 1, 3: 2, 4: 3}
+    """
+    matcher = difflib.SequenceMatcher(None, original.splitlines(), changed.splitlines(), autojunk=False)
+    lines: dict[int, int] = {}
+    for _, first, last, begin, end in matcher.get_opcodes():
+        lines |= {line + 1: min(first + line - begin, max(last - 1, first)) + 1 for line in range(begin, end)}
+    return lines
+
+
 # -- the search --------------------------------------------------------------------------------------------------------
 
 
@@ -211,8 +224,9 @@ class _Search:
         """Place, file and change, for the costs of a run, the most expensive first."""
         script = self._runs.script.name
         for cost in costs_of(state.run.recording):
+            place = self._place_in_user_file(cost.place, state)
             for name, fix in self._of_cost(cost, state, script):
-                yield cost.place, name, fix
+                yield place, name, fix
         for file, line in _cache_warnings(state.run):
             name = Path(file).name
             if (self._folder / name).is_file():
@@ -239,6 +253,15 @@ class _Search:
             if text != main:
                 yield script, Fix(remedy.row, text, f"`{remedy.text}`", remedy.costs)
         yield from late
+
+    def _place_in_user_file(self, place: str, state: _State) -> str:
+        """A place of a changed program, with the lines that it has in the user's files: earlier changes may have moved them."""
+        name = next((name for name in state.changes if re.search(rf"(?<![\w./]){re.escape(name)}:\d", place)), None)
+        if name is None:
+            return place
+        lines = original_lines(self._original(name), state.changes[name])
+        numbers = rf"(?<=from line )\d+|(?<={re.escape(name)}:)\d+"
+        return re.sub(numbers, lambda number: str(lines.get(int(number[0]), int(number[0]))), place)
 
     def _text(self, state: _State, name: str) -> str:
         return state.changes.get(name) or self._original(name)

@@ -92,7 +92,7 @@ if __name__ == "__main__":
                 torch.testing.assert_close(got, wanted, rtol={tolerance}, atol={tolerance}, equal_nan=True)
             except AssertionError as error:
                 sys.exit(f"result {{number}} differs: {{error}}")
-    print("It does not fail any more.")
+    print("It no longer fails.")
 '''
 
 

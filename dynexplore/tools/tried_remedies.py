@@ -54,11 +54,18 @@ class Trial:
 
 
 def _lines_of(number: int, cost: Cost | None, remedy: Remedy, tried: ev.RemedyTried) -> list[str]:
-    about = f"{cost.kind} of {cost.place}: {cost.cause}" if cost is not None else "the limit of versions was reached"
+    about = _problem(cost, remedy) if cost is not None else "the recompile limit was reached"
     answer = "Not tried: only you can apply it." if remedy.how == "by hand" else verdict(tried)
     where = f"{remedy.where[0].upper()}{remedy.where[1:]}; costs: {remedy.costs}."
     wrapped = [ev.wrapped(text, 3) for text in (f"{number}. {about}", f"   {where}", f"   {answer}")]
     return [wrapped[0], f"     {remedy.text}", *wrapped[1:]]
+
+
+def _problem(cost: Cost, remedy: Remedy) -> str:
+    """The kind and place of a cost, and its cause: of several values that changed, the one that the remedy is about."""
+    of = "at" if cost.kind == "graph break" else "of"
+    changes = [str(reason.change) for reason in cost.all_reasons if reason.source == remedy.source]
+    return f"{cost.kind} {of} {cost.place}: {changes[0] if changes else cost.cause}"
 
 
 def try_remedies(

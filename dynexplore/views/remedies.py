@@ -254,7 +254,7 @@ _OF_SIZE = (
            "force_parameter_static_shapes"),
     Change("dynamic-source", _dynamic_sources, "environment", _VARIES),
     Change("mark-dynamic", _mark_dynamic, "call",
-           "the same; raises ConstraintViolationError if the program requires one size", _is_argument),
+           f"{_VARIES}; raises ConstraintViolationError if the program requires one size", _is_argument),
     Change("dynamic-option", "dynamic=True", "option", _ALL_VARY, _is_argument),
 )  # fmt: skip
 _OF_PARAMETER = (

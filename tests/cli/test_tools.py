@@ -46,11 +46,41 @@ def test_diagnose_names_the_failing_layer(script: Path, tmp_path: Path) -> None:
     """The script runs with its arguments up to the call, and no further; status 1 says that a layer fails."""
     page = tmp_path / "d.html"
     done = run("diagnose", f"{script}:wave", "3", "--lr", "1", "--backend", "no_sine", "--html", page)
-    assert done.stdout.startswith("arguments ['3', '--lr', '1']\nthe first call to wave in "), done.stdout + done.stderr
+    assert done.stdout.startswith("arguments ['3', '--lr', '1']\nFirst call to wave in "), done.stdout + done.stderr
     assert "First failing stage: backend" in done.stdout and "no sines here" in done.stdout
     assert (done.returncode, done.stderr) == (1, "")
     assert "in wave 4\n" in done.stdout
     assert page.read_text().startswith("<!doctype html>") and "First failing stage: backend" in page.read_text()
+
+
+@pytest.mark.parametrize("form", ["f = torch.compile(f, HOW)", "f = Net()\nf.compile(HOW)", "f = torch.compile(Net(), HOW)"])
+def test_diagnose_tests_the_backend_that_the_script_compiles_with(form: str, tmp_path: Path) -> None:
+    """And its `dynamic`, of a function, a module after `.compile()` and a wrapped module; the error is what the backend raised."""
+    script = tmp_path / "script.py"
+    script.write_text(COMPILED.replace("FORM", form).replace("HOW", "backend=bad, dynamic=True"), encoding="utf-8")
+    done = run("diagnose", script)
+    assert ", captured by torch.compile, dynamic=True\n" in done.stdout, done.stdout + done.stderr
+    assert "\nbackend       bad  " in done.stdout
+    assert "First failing stage: backend\n  raises RuntimeError: no product today\n" in done.stdout
+    assert done.returncode == 1
+
+
+COMPILED = """
+import torch
+
+def bad(graph, inputs):
+    raise RuntimeError("no product today")
+
+def f(x):
+    return x * 2
+
+class Net(torch.nn.Module):
+    def forward(self, x):
+        return x * 2
+
+FORM
+f(torch.ones(3))
+"""
 
 
 def test_minify_writes_the_program(script: Path, tmp_path: Path) -> None:
@@ -92,7 +122,7 @@ def test_coverage_counts_the_graphs_of_the_engine_that_compiles_the_call(script:
     compiled = SCRIPT.replace("def wave", "@torch.compile(backend='eager')\ndef wave")
     script.write_text(compiled.replace("(x + count).sin()", "(x + x.max().item())"), encoding="utf-8")
     theirs = run("coverage", script)
-    assert "wave in " in theirs.stdout and "which torch.compile compiles" in theirs.stdout, theirs.stderr
+    assert "wave in " in theirs.stdout and "captured by torch.compile" in theirs.stdout, theirs.stderr
     assert "of torch.compile\n" in theirs.stdout and "outside: 1 x aten::item" in theirs.stdout
     ours = run("coverage", "--engine", "dynexplore", script)
     assert ours.returncode == 0 and "torch.compile" not in ours.stdout, ours.stderr

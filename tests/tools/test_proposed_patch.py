@@ -119,3 +119,14 @@ def test_nothing_to_fix(tmp_path: Path) -> None:
     assert str(proposed_patch.Patch(tmp_path / "s.py", fine, fine)).endswith("Nothing to fix.")
     failed = Run(Recording(engine=TORCH), [], "", "ValueError: no")
     assert str(proposed_patch.Patch(tmp_path / "s.py", failed, failed)).endswith("It raised ValueError: no")
+
+
+def test_places_have_the_lines_of_the_users_file(tmp_path: Path) -> None:
+    """Also after a change that added lines above them: the next one's place is where the user finds it."""
+    script = tmp_path / "s.py"
+    script.write_text(ITEM)
+    search = proposed_patch._Search(Made(script), 4)  # type: ignore[arg-type]
+    changed = proposed_patch._State({"s.py": f"import os\nimport sys\n{ITEM}"}, search._before)
+    assert search._place_in_user_file("s.py:6 in f", changed) == "s.py:4 in f"
+    assert search._place_in_user_file("f, from line 7 on (s.py:7)", changed) == "f, from line 5 on (s.py:5)"
+    assert search._place_in_user_file("others.py:6 in f", changed) == "others.py:6 in f"

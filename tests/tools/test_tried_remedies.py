@@ -9,7 +9,9 @@ import pytest
 
 from dynexplore.cli import main
 from dynexplore.engine import events as ev
-from dynexplore.tools.tried_remedies import applied, try_remedies
+from dynexplore.tools.tried_remedies import _problem, applied, try_remedies
+from dynexplore.views.changes import Change
+from dynexplore.views.miss_reasons import Reason
 from dynexplore.views.ranked_costs import Cost
 from dynexplore.views.remedies import Remedy, verdict
 
@@ -131,3 +133,14 @@ def test_the_argument_of_the_call(call: str, passed: str | None) -> None:
 def test_the_verdict_is_a_sentence(event: dict[str, object], said: str) -> None:
     """What became of the recompiles and breaks, and of the values."""
     assert verdict(ev.RemedyTried(frame=0, row="r", text="t", **event)) == said  # type: ignore[arg-type]
+
+
+def test_a_remedy_stands_below_the_change_that_it_is_about() -> None:
+    """Of two values that changed, the remedy of the second is not listed under the first."""
+    changed = (("x", "4 elements to 7"), ("n", "1 to 2"))
+    reasons = {(name, "k"): Reason(name, "k", "", "", Change(f"`{name}`", f"changed from {how}"), None) for name, how in changed}
+    cost = Cost("recompile", "f (s.py:3)", "`x` changed from 4 elements to 7", "", reasons=reasons)
+    assert _problem(cost, Remedy("r", "", "environment", "", "n")) == "recompile of f (s.py:3): `n` changed from 1 to 2"
+    assert _problem(cost, Remedy("r", "", "environment", "", "x")) == "recompile of f (s.py:3): `x` changed from 4 elements to 7"
+    broke = Cost("graph break", "s.py:3 in f", "printing", "")
+    assert _problem(broke, Remedy("r", "", "top", "")) == "graph break at s.py:3 in f: printing"

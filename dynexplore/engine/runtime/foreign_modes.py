@@ -9,7 +9,7 @@ Two more cases: a program that has replaced functions that torch needs for traci
 active in this thread, it would compile the frames of the translation.
 
 In: nothing, the state of the thread. Out: `active()`, a reason as text or None; `dynamo_off()`; `inside_torch_compile(target)`;
-`is_below_torch_compile(frame)`, `has_compiled()`, `code_of_wrappers()`. PyTorch's counterpart: `CatchErrorsWrapper` and
+`torch_compile_frame(frame)`, `has_compiled()`, `code_of_wrappers()`. PyTorch's counterpart: `CatchErrorsWrapper` and
 `ConvertFrameAssert` in torch/_dynamo/convert_frame.py.
 """
 
@@ -130,13 +130,11 @@ _WRAPPERS = "torch._dynamo.eval_frame"
 """The module in which the class of a torch.compile wrapper module is defined."""
 
 
-def is_below_torch_compile(frame: types.FrameType | None) -> bool:
-    """Whether a function on the stack of this frame was created by torch.compile."""
-    while frame is not None:
-        if frame.f_code.co_name == _WRAPPER and frame.f_globals.get("__name__") == _WRAPPERS:
-            return True
+def torch_compile_frame(frame: types.FrameType | None) -> types.FrameType | None:
+    """The innermost frame on the stack of this one that runs a wrapper created by torch.compile; None if there is none."""
+    while frame is not None and not (frame.f_code.co_name == _WRAPPER and frame.f_globals.get("__name__") == _WRAPPERS):
         frame = frame.f_back
-    return False
+    return frame
 
 
 def has_compiled() -> bool:
