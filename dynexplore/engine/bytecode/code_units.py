@@ -49,6 +49,11 @@ class Unit:
         self.prefixes = prefix_count(arg)
 
     @property
+    def jump_target(self) -> Unit | None:
+        """The unit to which it may jump, or None; `target` is also set if the operand only refers to a unit."""
+        return None if self.instruction.jump_target is None else self.target
+
+    @property
     def end(self) -> int:
         """The first code unit after it, its caches included."""
         return self.start + self.prefixes + 1 + self.caches

@@ -30,11 +30,6 @@ def _effect(unit: Unit, jump: bool) -> int:
     return effect
 
 
-def _jump_target(unit: Unit) -> Unit | None:
-    """The unit to which it may jump, or None."""
-    return None if unit.opname in FACTS.references else unit.target
-
-
 def stack_size(units: list[Unit], generator: bool) -> int:
     """The maximum stack depth, by following all paths through the code (CPython: stackdepth in compile.c)."""
     walk = _StackWalk(units)
@@ -95,7 +90,7 @@ class _StackWalk:
         passed: set[int] = set()
         while self.depths[index] < 0:
             unit = self.units[index]
-            jump_target = _jump_target(unit)
+            jump_target = unit.jump_target
             if index in passed or (jump_target is None and unit.opname in ENDS):
                 return 1  # unknown: a handler of the outermost region, which starts with its exception
             passed.add(index)
@@ -118,7 +113,7 @@ class _StackWalk:
             unit = self.units[index]
             if unit.instruction.handler is not None:
                 self._enter_handler(unit.instruction.handler, unit, depth)
-            jump_target = _jump_target(unit)
+            jump_target = unit.jump_target
             if jump_target is not None:
                 self._begin(self._index_of[jump_target], depth + _effect(unit, True))
             depth += _effect(unit, False)
