@@ -137,6 +137,26 @@ def test_what_a_backend_imports_is_imported_with_the_collector_at_rest(
     assert gc.isenabled()
 
 
+def test_what_a_backend_imports_is_old_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It lives as long as the process: it is moved to the oldest generation, though no collection has run."""
+    (tmp_path / "imported_by_a_backend.py").write_text("VALUES = [[] for _ in range(1000)]\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setitem(backends._IMPORTED_LATE, "aot_eager", "imported_by_a_backend")
+    thresholds = gc.get_threshold()
+    gc.unfreeze()  # what conftest.py froze: `importing` moves nothing if the program has frozen objects
+    gc.set_threshold(10**9)
+    try:
+        x = torch.ones(2)
+        assert torch.equal(dynexplore.optimize("aot_eager")(double)(x), double(x))
+        old = set(map(id, gc.get_objects(generation=2)))
+        assert gc.get_freeze_count() < 1000
+    finally:
+        gc.set_threshold(*thresholds)
+        gc.freeze()
+    assert graphs_compiled() == 1
+    assert all(id(value) in old for value in sys.modules.pop("imported_by_a_backend").VALUES)
+
+
 @pytest.mark.plain("refused before anything is captured")
 def test_an_unknown_name_lists_the_known_ones() -> None:
     """The error is a ValueError and InvalidBackend."""
