@@ -34,7 +34,7 @@ from seeding import seed_everything
 
 import dynexplore
 from dynexplore.engine.graph_breaks import KINDS
-from sameness import differences, tensors_in, without_addresses
+from sameness import differences, object_numbers, tensors_in, with_numbered_objects
 
 _PACKAGE = os.path.join(os.path.dirname(dynexplore.__file__), "")  # a checkout may lie in a folder of any name
 Arguments = tuple[tuple[Any, ...], Mapping[str, Any]]
@@ -229,6 +229,7 @@ class _World:
     def _call(self, wrapped: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Call:
         call = Call()
         printed = io.StringIO()
+        objects = object_numbers([self.fn, args, kwargs])  # they live during the call, so nothing else has their addresses
         with warnings.catch_warnings(record=True) as warned, contextlib.redirect_stdout(printed):
             warnings.simplefilter("always")
             try:
@@ -236,9 +237,9 @@ class _World:
             except BaseException as error:
                 if isinstance(error, (KeyboardInterrupt, dynexplore.exc.DynexploreError)):
                     raise
-                call.exceptions = list(_chain(error))
+                call.exceptions = list(_chain(error, objects))
                 call.tracebacks = tracebacks_of(error)
-        call.printed = without_addresses(printed.getvalue())
+        call.printed = with_numbered_objects(printed.getvalue(), objects)
         call.warned = [(w.category.__name__, str(w.message), w.lineno) for w in warned if w.filename == self._file]
         _warn_again([w for w in warned if w.filename.startswith(_PACKAGE)])
         if self._observe is not None:
@@ -344,12 +345,12 @@ def _modes_put_back() -> Iterator[None]:
         torch.use_deterministic_algorithms(before["deterministic"])
 
 
-def _chain(error: BaseException) -> Iterator[tuple[str, str]]:
+def _chain(error: BaseException, objects: Mapping[int, int]) -> Iterator[tuple[str, str]]:
     seen: set[int] = set()
     current: BaseException | None = error
     while current is not None and id(current) not in seen:
         seen.add(id(current))
-        yield type(current).__qualname__, without_addresses(str(current))
+        yield type(current).__qualname__, with_numbered_objects(str(current), objects)
         current = current.__cause__ or (None if current.__suppress_context__ else current.__context__)
 
 

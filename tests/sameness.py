@@ -30,12 +30,36 @@ TORCH_ATOMS = (torch.dtype, torch.device, torch.layout, torch.memory_format, tor
 BY_IDENTITY = (type, types.ModuleType, types.BuiltinFunctionType, types.CodeType, torch.Generator, enum.Enum)
 
 ADDRESS = re.compile(r"0x[0-9a-fA-F]+")
+ADDRESS_OR_ID = re.compile(r"0x[0-9a-fA-F]+|\b\d{10,}\b")
 C_STACK = re.compile(r"\n(frame #\d+: .*|<omitting python frames>)")
 
 
 def without_addresses(text: str) -> str:
     """`text` with every memory address blanked: `<T object at 0x7f...>` is the same from run to run; and without C++ frames."""
     return ADDRESS.sub("0x...", C_STACK.sub("", text))
+
+
+def with_numbered_objects(text: str, objects: Mapping[int, int]) -> str:
+    """`text` in which the address or the id of each of these objects is its number, and every other address is blank.
+
+    >>> thing = object()
+    >>> with_numbered_objects(f"{thing!r}, {id(thing)}, {object()!r}", {id(thing): 3})
+    '<object object at object 3>, object 3, <object object at 0x...>'
+    """
+
+    def shown(match: re.Match[str]) -> str:
+        number = objects.get(int(match[0], 16 if match[0].startswith("0x") else 10))
+        return f"object {number}" if number is not None else match[0]
+
+    return without_addresses(ADDRESS_OR_ID.sub(shown, text))
+
+
+def object_numbers(value: Any) -> dict[int, int]:
+    """The id of each object with an identity of its own that can be reached from `value`, with its number in the walk."""
+    walk = _Walk(exact=True)
+    walk.compare(value, value, "")
+    objects = [found for found in walk.met if not isinstance(found, (tuple, frozenset, torch.UntypedStorage))]
+    return {key: number for number, key in enumerate(dict.fromkeys(map(id, objects)))}
 
 
 def differences(
@@ -92,7 +116,7 @@ class _Walk:
         self._objects = _Pairs()
         self._storages = _Pairs()
         self._compared: set[tuple[int, int]] = set()
-        self._kept: list[Any] = []  # what is met stays alive, so that no two objects get the same id
+        self.met: list[Any] = []  # what is met stays alive, so that no two objects get the same id
 
     def compare(self, expected: Any, actual: Any, path: str) -> None:
         """Note every difference between two values and what they hold."""
@@ -113,7 +137,7 @@ class _Walk:
         if key in self._compared:
             return False
         self._compared.add(key)
-        self._kept += [expected, actual]
+        self.met += [expected, actual]
         if isinstance(expected, (tuple, frozenset)):
             return True  # one object or two, as the compiler likes: only what they hold counts
         fresh = self._objects.meet(*key)
@@ -179,7 +203,7 @@ class _Walk:
 
     def _compare_storages(self, expected: torch.Tensor, actual: torch.Tensor, path: str) -> None:
         pair = [tensor.untyped_storage() for tensor in (expected, actual)]
-        self._kept += pair
+        self.met += pair
         keys = [storage._cdata for storage in pair]
         if not all(self._storages.meet(*keys)) and not self._storages.are_paired(*keys):
             self._note(path, "shares its memory with other tensors than expected")

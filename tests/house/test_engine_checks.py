@@ -32,6 +32,10 @@ def engine(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Wrap], None]]:
     yield pretend
 
 
+class Thing:
+    """Its repr is its address."""
+
+
 def changed(change: Callable[[Any], Any]) -> Wrap:
     """An engine that runs the function and then changes its result."""
     return lambda fn: lambda *args, **kwargs: change(fn(*args, **kwargs))
@@ -126,6 +130,25 @@ def test_exceptions_are_compared(engine: Callable[[Wrap], None]) -> None:
     engine(lambda fn: with_cause)
     with pytest.raises(AssertionError, match="KeyError"):
         assert_same_as_eager(fails, torch.ones(1), graphs=0)
+
+
+def test_printed_identities_are_compared(engine: Callable[[Wrap], None]) -> None:
+    """Which argument an address or an id belongs to is compared, the address itself is not, and that of a new object neither."""
+
+    def fn(pair: list[Any], swap: bool) -> str:
+        first, second = pair[1::-1] if swap else pair[:2]
+        print(f"{first!r}, {id(second)}, {object()!r}")
+        if pair[2]:
+            raise ValueError(f"no {first!r}")
+        return "printed"
+
+    for raises in (False, True):
+        args = [Thing(), Thing(), raises], False
+        engine(lambda fn: fn)
+        assert_same_as_eager(fn, *args, graphs=0)
+        engine(lambda fn: lambda pair, swap: fn(pair, True))
+        with pytest.raises(AssertionError, match=r"Thing object at object \d+>, object \d+, <object object at 0x\.\.\.>"):
+            assert_same_as_eager(fn, *args, graphs=0)
 
 
 def test_gradients_are_compared(engine: Callable[[Wrap], None]) -> None:
