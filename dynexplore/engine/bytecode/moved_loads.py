@@ -44,20 +44,20 @@ def _is_moved(steps: list[Step], load: int) -> bool:
         if change.popped <= above:
             above += len(change.pushed) - change.popped
             continue
-        place = change.popped - 1 - above
+        index = change.popped - 1 - above
         if not OPCODES[step.op].only_moves or not change.pushed:
-            return _takes_unused(step, place, change.popped)
-        if change.pushed.count(place) != 1:
+            return _takes_unused(step, index, change.popped)
+        if change.pushed.count(index) != 1:
             return False  # COPY: one of the two may be used
-        above = len(change.pushed) - 1 - change.pushed.index(place)
+        above = len(change.pushed) - 1 - change.pushed.index(index)
     return False
 
 
-def _takes_unused(step: Step, place: int, popped: int) -> bool:
-    """Whether a step takes a value, the `place`-th of those that it pops, without looking at it."""
+def _takes_unused(step: Step, index: int, popped: int) -> bool:
+    """Whether a step takes a value, the `index`-th of those that it pops, without looking at it."""
     match step.op:
         case "CALL":
-            return bool(place >= popped - step.arg[0])
+            return bool(index >= popped - step.arg[0])
         case "CALL_KW":
-            return bool(popped - 1 - step.arg <= place < popped - 1)
+            return bool(popped - 1 - step.arg <= index < popped - 1)
     return step.op in _ALL_PLACES

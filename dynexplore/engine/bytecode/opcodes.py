@@ -307,8 +307,8 @@ def _stack_change(op: str, arg: Any, jump: bool) -> StackChange:
     words = row.jumped if jump and row.jumped is not None else row.effect
     before, _, after = words.partition("--")
     popped = _values(before, row, arg)
-    places = {value: place for place, value in enumerate(popped)}
-    return StackChange(len(popped), tuple([places.get(value, value[0]) for value in _values(after, row, arg)]))
+    index_of = {value: index for index, value in enumerate(popped)}
+    return StackChange(len(popped), tuple([index_of.get(value, value[0]) for value in _values(after, row, arg)]))
 
 
 def _values(words: str, row: Opcode, arg: Any) -> list[tuple[str, int]]:

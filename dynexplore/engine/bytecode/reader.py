@@ -198,7 +198,7 @@ def _decode(code: CodeType) -> tuple[list[Instruction], dict[int, Instruction], 
     instructions: list[Instruction] = []
     by_start: dict[int, Instruction] = {}
     jumps: list[tuple[Instruction, int]] = []
-    last_place: Any = None
+    last_position: Any = None
     position: Position | None = None
     offset = start = prefix = 0
     end = len(raw)
@@ -211,10 +211,10 @@ def _decode(code: CodeType) -> tuple[list[Instruction], dict[int, Instruction], 
             prefix = (raw[offset + 1] | prefix) << 8
             offset += 2
             continue
-        place = positions[offset >> 1]
-        if place != last_place:
-            last_place = place
-            position = None if place == (None, None, None, None) else Position(*place)
+        raw_position = positions[offset >> 1]
+        if raw_position != last_position:
+            last_position = raw_position
+            position = None if raw_position == (None, None, None, None) else Position(*raw_position)
         after = offset + 2 + 2 * caches
         argval: Any = arg
         if arg is not None and kind != "plain":
@@ -328,7 +328,7 @@ def _lower(code: CodeType, instructions: list[Instruction]) -> tuple[list[Step],
         opname, argval = instruction.opname, instruction.argval
         if FACTS.with_unit and (instruction.is_prefix or (instruction.index and instructions[instruction.index - 1].is_prefix)):
             if not instruction.is_prefix:
-                steps += [Step(op, operand, instruction, len(steps) + place) for place, (op, operand) in enumerate(_WITH_STEPS)]
+                steps += [Step(op, operand, instruction, len(steps) + number) for number, (op, operand) in enumerate(_WITH_STEPS)]
             continue
         row = _LOWER[opname]
         if row is not None:

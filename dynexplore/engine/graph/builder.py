@@ -251,13 +251,13 @@ class GraphBuilder:
 
     @contextlib.contextmanager
     def integer_tensors_index_row_zero(
-        self, tensor: torch.Tensor, place: int = 1, slices_are_whole: bool = False
+        self, tensor: torch.Tensor, argument_index: int = 1, slices_are_whole: bool = False
     ) -> Iterator[None]:
         """While active, a one-element integer tensor selects row 0 on fake values, since no fake value knows the row.
 
-        `place`: the index of the argument that selects. `slices_are_whole`: a slice with a tensor bound selects everything.
+        `argument_index`: the selecting argument. `slices_are_whole`: a slice with a tensor bound selects everything.
         """
-        self._first_row_at, self._slices_are_whole = place, slices_are_whole
+        self._first_row_at, self._slices_are_whole = argument_index, slices_are_whole
         self.fake_mode.rows_chosen_of.add(storage_of(tensor))
         try:
             yield

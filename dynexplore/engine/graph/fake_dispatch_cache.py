@@ -79,7 +79,7 @@ def _viewed(operator: Any) -> int | None:
         return None
     if torch._C._dispatch_has_kernel_for_dispatch_key(operator.name(), torch._C.DispatchKey.CompositeImplicitAutograd):
         return None
-    shared = [place for place, argument in enumerate(operator._schema.arguments) if argument.alias_info is not None]
+    shared = [index for index, argument in enumerate(operator._schema.arguments) if argument.alias_info is not None]
     return shared[0] if len(shared) == 1 and not operator._schema.arguments[shared[0]].kwarg_only else None
 
 

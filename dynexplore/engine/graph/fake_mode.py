@@ -114,10 +114,10 @@ def facts_of(operator: Any) -> OperatorFacts:
         tuple(written),
         torch.Tag.nondeterministic_seeded in operator.tags,
         foreign or name in _DATA_DECIDES,
-        next(((place, argument.name) for place, argument in enumerate(schema.arguments) if argument.name in _SAYS_SO), None),
+        next(((index, argument.name) for index, argument in enumerate(schema.arguments) if argument.name in _SAYS_SO), None),
         name.startswith("as_strided"),
         () if name in _CONVERTS_NOTHING else _converted_numbers(schema),
-        next(((place, argument.name) for place, argument in enumerate(schema.arguments) if argument.name == "dtype"), None),
+        next(((index, argument.name) for index, argument in enumerate(schema.arguments) if argument.name == "dtype"), None),
         torch.Tag.pointwise in operator.tags or name in _PROMOTES,
     )
 
@@ -236,7 +236,7 @@ class EffectTrackingFakeMode(FakeTensorMode):  # type: ignore[no-untyped-call]
             check_in_bounds_for_storage(func, args, kwargs)
             self.as_strided_storages.add(storage_of(args[0]))
         self.draws_random_numbers |= facts.random and not _is_attention_without_dropout(func, args, kwargs)
-        too_large = any(isinstance(_argument(place, args, kwargs), _VARIES) for place in facts.converted)
+        too_large = any(isinstance(_argument(parameter, args, kwargs), _VARIES) for parameter in facts.converted)
         may_raise = facts.may_raise and not is_checked_on_the_device(func, args, kwargs)
         if may_raise or too_large or not (facts.promotes or _are_of_one_dtype([*args, *kwargs.values()])):
             self.may_raise = self.last_may_raise = True
@@ -282,8 +282,8 @@ _VARIES = (torch.SymInt, torch.SymFloat)
 
 def _is_attention_without_dropout(func: Any, args: Sequence[object], kwargs: Mapping[str, object]) -> bool:
     """Whether this is an attention without dropout, as in any model in eval mode: it draws no random numbers."""
-    place = _dropout(func)
-    chance = None if place is None else _argument(place, args, kwargs, 0.0)
+    parameter = _dropout(func)
+    chance = None if parameter is None else _argument(parameter, args, kwargs, 0.0)
     return isinstance(chance, float) and chance == 0.0
 
 
@@ -298,8 +298,8 @@ def _is_nan(value: object) -> bool:
     return isinstance(value, float | torch.SymFloat) and not (value <= 1 or value > 1)
 
 
-def _argument(place: tuple[int, str], args: Sequence[object], kwargs: Mapping[str, object], default: object = None) -> object:
-    position, name = place
+def _argument(parameter: tuple[int, str], args: Sequence[object], kwargs: Mapping[str, object], default: object = None) -> object:
+    position, name = parameter
     return args[position] if position < len(args) else kwargs.get(name, default)
 
 

@@ -109,14 +109,14 @@ def _with_plain_sizes(operator: Any, args: Sequence[object], kwargs: Mapping[str
     """Arguments with concrete numbers: a number used in the computation keeps its value, a large size becomes 1."""
     computed_with = _numbers_of(operator)
     named = {name: _plain(arg, name in computed_with) for name, arg in kwargs.items()}
-    return tuple(_plain(arg, place in computed_with) for place, arg in enumerate(args)), named
+    return tuple(_plain(arg, index in computed_with) for index, arg in enumerate(args)), named
 
 
 @functools.cache
 def _numbers_of(operator: Any) -> frozenset[int | str]:
     """The positions and names of arguments that are numbers, but not sizes, dimensions or indices."""
     arguments = operator._schema.arguments
-    numbers = {place: arg.name for place, arg in enumerate(arguments) if str(arg.type) in ("number", "Optional[number]")}
+    numbers = {index: arg.name for index, arg in enumerate(arguments) if str(arg.type) in ("number", "Optional[number]")}
     return frozenset([*numbers, *numbers.values()])
 
 

@@ -45,7 +45,7 @@ def _end_dual_level() -> None:
 
 def _function_modes() -> list[Any]:
     """The stack of function modes, to which default devices belong, outermost first."""
-    return [_torch["_get_function_stack_at"](place) for place in range(torch._C._len_torch_function_stack())]
+    return [_torch["_get_function_stack_at"](index) for index in range(torch._C._len_torch_function_stack())]
 
 
 def _set_function_modes(modes: list[Any]) -> None:

@@ -150,9 +150,9 @@ def _show_first(shown: Iterable[warnings.WarningMessage], module: torch.fx.Graph
             issued.append(OperatorWarning(_warning(warning), filename, lineno, _module_of(filename)))
             namespace = getattr(type(module).forward, "__globals__", {})
             warning_registry.mark_as_shown(namespace.setdefault("__warningregistry__", {}), _warning(warning), warning.lineno)
-    places = {(type(warning.message), warning.filename, warning.lineno) for warning in issued}
+    locations = {(type(warning.message), warning.filename, warning.lineno) for warning in issued}
     expected = warnings_of(module.graph.nodes)
-    missing = [warning for warning in expected if (type(warning.message), warning.filename, warning.lineno) not in places]
+    missing = [warning for warning in expected if (type(warning.message), warning.filename, warning.lineno) not in locations]
     for operator_warning in (*issued, *missing):
         operator_warning.issue()
 
@@ -162,8 +162,8 @@ def _node_at(module: torch.fx.GraphModule, shown: warnings.WarningMessage) -> to
     forward = type(module).forward
     if shown.filename != forward.__code__.co_filename:
         return None
-    nodes, places = list(module.graph.nodes), getattr(module, "_lineno_map", None) or {}
-    at = places.get(shown.lineno - getattr(module, "_prologue_start", 0))
+    nodes, locations = list(module.graph.nodes), getattr(module, "_lineno_map", None) or {}
+    at = locations.get(shown.lineno - getattr(module, "_prologue_start", 0))
     return nodes[at] if at is not None and at < len(nodes) and "line" in nodes[at].meta else None
 
 

@@ -182,8 +182,8 @@ def joined(graph: torch.fx.GraphModule, pieces: Sequence[Piece], compiled: Seque
         name = f"piece_{piece.number}"
         root.add_module(name, _Compiled(function))
         called = own.call_module(name, tuple(copies[node] for node in piece.inputs))
-        for place, node in enumerate(piece.outputs):
-            copies[node] = own.call_function(operator.getitem, (called, place))
+        for index, node in enumerate(piece.outputs):
+            copies[node] = own.call_function(operator.getitem, (called, index))
     output = next(iter(reversed(graph.graph.nodes)))
     own.output(torch.fx.node.map_arg(output.args[0], copies.__getitem__))
     return torch.fx.GraphModule(root, own, class_name="joined_pieces")

@@ -65,9 +65,9 @@ def move_out(
 
     `register` stores a module and returns the name of its attribute.
     """
-    for place, body in enumerate(bodies):
+    for index, body in enumerate(bodies):
         call = _move_out(graph, root, body, register)
-        for outer_body in bodies[place + 1 :]:
+        for outer_body in bodies[index + 1 :]:
             if not outer_body.nodes.isdisjoint(body.nodes):
                 outer_body.nodes = outer_body.nodes - body.nodes | {call} | {node for node in body.nodes if node in call.users}
 

@@ -179,8 +179,8 @@ def _short_path(filename: str) -> str:
     parts = filename.replace("\\", "/").split("/")
     for start in ("torch", "dynexplore"):
         if start in parts:
-            place = len(parts) - 1 - parts[::-1].index(start)
-            return "/".join(parts[place:])
+            begin = len(parts) - 1 - parts[::-1].index(start)
+            return "/".join(parts[begin:])
     return "/".join(parts[-2:])
 
 

@@ -43,11 +43,11 @@ def relies_on_no_ddp(inputs: Iterable[object]) -> bool:
 def guard_on_no_ddp(guard: Callable[[Source, str, object], None], facts: ModuleGuards) -> None:
     """Guard that no DDP module is active: a visible guard if a process group exists, else only a check in the guard walk."""
     if torch.distributed.is_initialized():
-        guard(place_of_active_ddp(), "EQUALS", None)
+        guard(active_ddp_source(), "EQUALS", None)
     else:
         facts.guard_on_process(DistributedDataParallel, "DistributedDataParallel", _NOTE)
 
 
-def place_of_active_ddp() -> Source:
+def active_ddp_source() -> Source:
     """The source of torch's record of the active DDP module: None outside DDP."""
     return ObjectSource(DistributedDataParallel, "DistributedDataParallel").attribute(_NOTE, "getattr")

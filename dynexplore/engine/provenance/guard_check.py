@@ -122,19 +122,19 @@ class GuardCheck:
         """Evaluate one guard by itself. If a value on its path has an unexpected class, the guard fails without being evaluated:
         fetching further could run code of that class.
         """
-        for place in guard.source.path():
-            of_class = self._class_guard(place)
+        for source in guard.source.path():
+            of_class = self._class_guard(source)
             if of_class is None or of_class is guard:
                 continue
             if self._failure_or_error(of_class, scope) is not None:
-                return Failure(guard, GUARD_KINDS[guard.kind].describe(guard.expected), f"another class of {place.text()}")
+                return Failure(guard, GUARD_KINDS[guard.kind].describe(guard.expected), f"another class of {source.text()}")
         return self._failure_or_error(guard, scope)
 
-    def _class_guard(self, place: Source) -> Guard | None:
+    def _class_guard(self, source: Source) -> Guard | None:
         """The guard on the class of the value at a source."""
         if not self._class_guards:
             self._class_guards.update({id(guard.source): guard for guard in self.guards if guard.kind == "TYPE_MATCH"})
-        return self._class_guards.get(id(place))
+        return self._class_guards.get(id(source))
 
     def _failure_or_error(self, guard: Guard, scope: Scope) -> Failure | None:
         """Evaluate a guard; if that raises, the guard fails, and the exception is what was found.

@@ -139,16 +139,16 @@ def _shape_relations(
 class _DictFacts:
     """Guards on one dictionary: one `DictGuard`, which compares a version tag as long as the dictionary is not mutated."""
 
-    place: Source
-    is_attributes: bool  # the dictionary is the `__dict__` of the value at `place`
+    source: Source
+    is_attributes: bool  # the dictionary is the `__dict__` of the value at `source`
     checks: list[Any] = field(default_factory=list)
     keys: tuple[Any, ...] | None = None  # all keys in order, if guarded
     emitted: bool = False
 
     def emit(self, emitter: Emitter) -> None:
         """Emit one call that checks all of them."""
-        place = emitter.variable(self.place)
-        dictionary = self.place.dictionary(place, emitter.namer) if self.is_attributes else place
+        variable = emitter.variable(self.source)
+        dictionary = self.source.dictionary(variable, emitter.namer) if self.is_attributes else variable
         guard_args = (tuple(self.checks),) if self.keys is None else (tuple(self.checks), self.keys)
         emitter.require(f"{emitter.namer.name(DictGuard(*guard_args))}({dictionary})")
         self.emitted = True
@@ -171,18 +171,18 @@ def _facts_of_dictionaries(guards: Sequence[Guard]) -> dict[int, _DictFacts]:
             group = facts[id(guard)] = groups.setdefault((id(guard.source), False), _DictFacts(guard.source, False))
             group.keys = guard.expected
             continue
-        place = _place_in_dictionary(guard, dicts)
-        check = _dict_check(guard) if place is not None else None
-        if place is None or check is None:
+        owner_and_key = _owner_and_key(guard, dicts)
+        check = _dict_check(guard) if owner_and_key is not None else None
+        if owner_and_key is None or check is None:
             continue
-        source, is_attributes, key = place
+        source, is_attributes, key = owner_and_key
         group = groups.setdefault((id(source), is_attributes), _DictFacts(source, is_attributes))
         group.checks.append((key, *check))
         facts[id(guard)] = group
     return facts
 
 
-def _place_in_dictionary(guard: Guard, dicts: set[int]) -> tuple[Source, bool, object] | None:
+def _owner_and_key(guard: Guard, dicts: set[int]) -> tuple[Source, bool, object] | None:
     """The dictionary that a guard is about (or the object whose `__dict__` it is), and the key."""
     source = guard.source
     if guard.kind in _INSIDE:
@@ -223,7 +223,7 @@ def _dict_check(guard: Guard) -> tuple[str, Any] | None:
 class _SequenceFacts:
     """Guards on one list or tuple: one `SequenceGuard`, which compares one pointer or number for each."""
 
-    place: Source
+    source: Source
     checks: list[Any] = field(default_factory=list)
     length: int = -1  # if guarded
     emitted: bool = False
@@ -231,24 +231,24 @@ class _SequenceFacts:
     def emit(self, emitter: Emitter) -> None:
         """Emit one call that checks all of them."""
         guard = SequenceGuard(tuple(self.checks), self.length)
-        emitter.require(f"{emitter.namer.name(guard)}({emitter.variable(self.place)})")
+        emitter.require(f"{emitter.namer.name(guard)}({emitter.variable(self.source)})")
         self.emitted = True
 
 
 def _facts_of_sequences(guards: Sequence[Guard]) -> dict[int, _SequenceFacts]:
     """For each guard on an item or the length of a list or tuple with several such guards, its group of facts."""
-    places = {id(guard.source): _SequenceFacts(guard.source) for guard in guards if _is_of_plain_sequence(guard)}
+    groups = {id(guard.source): _SequenceFacts(guard.source) for guard in guards if _is_of_plain_sequence(guard)}
     facts = {}
     for guard in guards:
         source = guard.source
-        if guard.kind == "LIST_LENGTH" and id(source) in places:
-            group = places[id(source)]
+        if guard.kind == "LIST_LENGTH" and id(source) in groups:
+            group = groups[id(source)]
             group.length = guard.expected
             facts[id(guard)] = group
-        elif isinstance(source, ItemSource) and id(source.base) in places and type(source.index) is int and source.index >= 0:
+        elif isinstance(source, ItemSource) and id(source.base) in groups and type(source.index) is int and source.index >= 0:
             check = _dict_check(guard) if guard.kind not in _INSIDE else None
             if check is not None:
-                group = facts[id(guard)] = places[id(source.base)]
+                group = facts[id(guard)] = groups[id(source.base)]
                 group.checks.append((source.index, *check))
     return {key: group for key, group in facts.items() if len(group.checks) > 1}
 

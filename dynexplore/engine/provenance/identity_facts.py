@@ -146,7 +146,7 @@ class ClassFacts:
         """Whether it is displayed: the program looked up something that it defined itself."""
         return any(lookup.is_explicit for lookup in self.lookups.values())
 
-    def places(self) -> dict[str, str]:
+    def shown_paths(self) -> dict[str, str]:
         """The displayed path of each name."""
         owners = {lookup.name: self.cls if lookup.owner is None else lookup.owner for lookup in self.lookups.values()}
         return {name: f"{class_qualname(owner)}.{name}" for name, owner in owners.items()}
@@ -165,6 +165,6 @@ class ClassFacts:
 
 def function_spec(function: Any) -> FunctionSpec:
     """The code and defaults of a function in the form that `GuardWalk` takes."""
-    defaults = tuple((str(place), *by_identity(value)) for place, value in enumerate(function.__defaults__ or ()))
+    defaults = tuple((str(index), *by_identity(value)) for index, value in enumerate(function.__defaults__ or ()))
     keywords = tuple((name, *by_identity(value)) for name, value in (function.__kwdefaults__ or {}).items())
     return function, function.__code__, defaults, keywords

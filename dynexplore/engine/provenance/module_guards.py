@@ -205,9 +205,9 @@ class ModuleGuards:
 
     def note_value_identity(self, source: Source) -> None:
         """Like `note_identity`, including what a function or method refers to: its code, its function, its receiver."""
-        for place in (source, source.attribute("__func__", "getattr"), source.attribute("__self__", "getattr")):
-            self._recorded[id(place)] = place
-            code = place.attribute("__code__", "getattr")
+        for part in (source, source.attribute("__func__", "getattr"), source.attribute("__self__", "getattr")):
+            self._recorded[id(part)] = part
+            code = part.attribute("__code__", "getattr")
             self._recorded[id(code)] = code
 
     def source_of(self, value: Any, label: str) -> Source:
@@ -276,7 +276,7 @@ class ModuleGuards:
         rows = [
             *(StateRow(entry.label, number) for number, entry in enumerate(facts)),
             *(StateRow(entry.label, None, {}, {key: short_text(value) for key, value in entry.same.items()}) for entry in unshown),
-            *(StateRow(class_qualname(entry.cls), len(facts) + number if entry.is_shown() else None, entry.places())
+            *(StateRow(class_qualname(entry.cls), len(facts) + number if entry.is_shown() else None, entry.shown_paths())
               for number, entry in enumerate(classes)),
             *(StateRow(function.__qualname__, None) for function in functions),
         ]
@@ -293,7 +293,7 @@ class StateRow:
 
     label: str
     guard: int | None
-    places: dict[str, str] = field(default_factory=dict)
+    shown_paths: dict[str, str] = field(default_factory=dict)
     expected: dict[str, str] = field(default_factory=dict)
 
 
@@ -316,7 +316,7 @@ class StateWalk:
     def _in_words(self, failure: tuple[int, str, str, object]) -> StateFailure:
         index, key, kind, actual = failure
         row = self.rows[index]
-        path = row.places.get(key) or (f"{row.label}.{key}" if key else row.label)
+        path = row.shown_paths.get(key) or (f"{row.label}.{key}" if key else row.label)
         actual_words = "gone" if kind == "alive" else _actual(kind, actual)
         return StateFailure(row.guard, path, key, _EXPECTED[kind], actual_words, row.expected.get(key, _EXPECTED[kind]))
 

@@ -28,8 +28,8 @@ _CASTING_DEVICES = ("cpu", "cuda")
 
 def default_devices() -> tuple[torch.device, ...]:
     """The current default devices, set with `torch.set_default_device` or a `with torch.device(...)` block, innermost last."""
-    places = range(function_modes())
-    return tuple(mode.device for place in places if type(mode := _function_mode_at(place)) is DeviceContext)
+    indices = range(function_modes())
+    return tuple(mode.device for index in indices if type(mode := _function_mode_at(index)) is DeviceContext)
 
 
 class GlobalState:

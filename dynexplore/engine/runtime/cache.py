@@ -224,8 +224,8 @@ def _changed_state(entry: CompiledEntry, changed: StateFailure) -> Miss:
     states = [index for index, kind in enumerate(kinds) if kind == "MODULE_STATE"]
     is_unchanged = changed.expected in _SAME
     if changed.index is None:
-        place = kinds.index("GLOBAL_STATE") if "GLOBAL_STATE" in kinds else 0  # an entry for plain Python may not guard any modes
-        return Miss(entry, place, "", changed.path, "GLOBAL_STATE", changed.words, changed.actual, is_unchanged)
+        index = kinds.index("GLOBAL_STATE") if "GLOBAL_STATE" in kinds else 0  # an entry for plain Python may not guard any modes
+        return Miss(entry, index, "", changed.path, "GLOBAL_STATE", changed.words, changed.actual, is_unchanged)
     return Miss(entry, states[changed.index], "", changed.path, "MODULE_STATE", changed.expected, changed.actual, is_unchanged)
 
 

@@ -415,7 +415,7 @@ class Conversion:
 
     def _engine_failed(self, error: Exception) -> None:
         """Handle a bug in the engine: raise it if configured, else count it, log it once, and skip the frame."""
-        where = _place_of(error)
+        where = _location_of(error)
         text = f"{type(error).__name__}: {error}".strip(": ")
         function = f"{self.code.co_qualname} ({self.code.co_filename}:{self.code.co_firstlineno})"
         stack = interpreted_at(error)
@@ -447,7 +447,7 @@ def _at_line(stack: tuple[ev.UserFrame, ...]) -> str:
     return f" at {stack[-1].file}:{stack[-1].line} in {stack[-1].function}" if stack else ""
 
 
-def _place_of(error: BaseException) -> str:
+def _location_of(error: BaseException) -> str:
     """The line of the engine that raised an exception: `translate/translator.py:123 in run`."""
     entries = traceback.extract_tb(error.__traceback__)
     engine_frames = [entry for entry in entries if entry.filename.startswith(trace_rules.OWN_FOLDER)]

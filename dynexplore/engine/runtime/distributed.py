@@ -74,7 +74,7 @@ class _Use:
 
     parameter: torch.nn.Parameter
     name: str
-    place: int
+    index: int
     node: Node
     position: int
 
@@ -86,17 +86,17 @@ def _reduced(ddp: DistributedDataParallel) -> list[torch.nn.Parameter]:
 
 def _first_uses(graph: FinishedGraph, ddp: DistributedDataParallel) -> list[_Use]:
     """The parameters of this graph in the order in which their gradients become ready: the last used first."""
-    position = {node: place for place, node in enumerate(calls(graph.module))}
+    position = {node: index for index, node in enumerate(calls(graph.module))}
     names = {id(parameter): name for name, parameter in ddp.module.named_parameters()}
-    places = {id(parameter): place for place, parameter in enumerate(_reduced(ddp))}
+    index_of = {id(parameter): index for index, parameter in enumerate(_reduced(ddp))}
     uses = []
     for graph_input in graph.inputs:
         users = [user for user in graph_input.node.users if user in position]
         key = id(graph_input.example)
-        if key in places and users:
+        if key in index_of and users:
             first = min(users, key=position.__getitem__)
-            uses.append(_Use(graph_input.example, names.get(key, ""), places[key], first, position[first]))
-    return sorted(uses, key=lambda use: (-use.position, -use.place))
+            uses.append(_Use(graph_input.example, names.get(key, ""), index_of[key], first, position[first]))
+    return sorted(uses, key=lambda use: (-use.position, -use.index))
 
 
 # -- buckets -------------------------------------------------------------------------------------------------
@@ -113,12 +113,12 @@ def _buckets(ddp: DistributedDataParallel, used: Sequence[torch.nn.Parameter]) -
 def _in_order_of_gradients(parameters: Sequence[torch.nn.Parameter], used: Sequence[torch.nn.Parameter]) -> list[Any]:
     """All parameters in the expected order of backward: for this graph's as used, those registered after them before."""
     used_ids = {id(parameter) for parameter in used}
-    last = max((place for place, parameter in enumerate(parameters) if id(parameter) in used_ids), default=-1)
-    others = [(place, parameter) for place, parameter in reversed(list(enumerate(parameters))) if id(parameter) not in used_ids]
+    last = max((index for index, parameter in enumerate(parameters) if id(parameter) in used_ids), default=-1)
+    others = [(index, parameter) for index, parameter in reversed(list(enumerate(parameters))) if id(parameter) not in used_ids]
     return [
-        *(parameter for place, parameter in others if place > last),
+        *(parameter for index, parameter in others if index > last),
         *used,
-        *(parameter for place, parameter in others if place < last),
+        *(parameter for index, parameter in others if index < last),
     ]
 
 
@@ -131,8 +131,8 @@ def _assigned(ddp: DistributedDataParallel, parameters: Sequence[torch.nn.Parame
     buckets, _ = _torch_distributed._compute_bucket_assignment_by_size(
         list(parameters), bucket_limits(ddp), [id(parameter) in sparse for parameter in parameters], order
     )
-    places = {id(parameter): place for place, parameter in enumerate(_reduced(ddp))}
-    return [[places[id(parameters[number])] for number in bucket] for bucket in buckets]
+    index_of = {id(parameter): index for index, parameter in enumerate(_reduced(ddp))}
+    return [[index_of[id(parameters[number])] for number in bucket] for bucket in buckets]
 
 
 def bucket_limits(ddp: DistributedDataParallel) -> list[int]:
@@ -155,11 +155,11 @@ def _sparse(ddp: DistributedDataParallel) -> set[int]:
 
 def _piece_starts(uses: Sequence[_Use], buckets: Iterable[Sequence[int]]) -> list[Node]:
     """The nodes that begin a piece: where a bucket is complete, and parameters remain for the previous piece."""
-    by_place = {use.place: use for use in uses}
+    use_of = {use.index: use for use in uses}
     borders = {}
     for bucket in buckets:
-        positions = [by_place[place] for place in bucket if place in by_place]
-        if positions and min(bucket) >= min(by_place):  # else it is complete only with an earlier graph's gradients
+        positions = [use_of[index] for index in bucket if index in use_of]
+        if positions and min(bucket) >= min(use_of):  # else it is complete only with an earlier graph's gradients
             complete = min(positions, key=lambda use: use.position)
             if any(use.position < complete.position for use in uses):
                 borders[complete.position] = complete.node
@@ -170,7 +170,7 @@ def _record(piece: Piece, uses: Sequence[_Use], buckets: Sequence[Sequence[int]]
     """A piece as a record."""
     piece_nodes = set(piece.nodes)
     own = [use for use in uses if use.node in piece_nodes]
-    numbers = sorted({number for number, bucket in enumerate(buckets) for use in own if use.place in bucket})
+    numbers = sorted({number for number, bucket in enumerate(buckets) for use in own if use.index in bucket})
     return GraphPiece(
         number=piece.number,
         nodes=tuple(node.name for node in piece.nodes),

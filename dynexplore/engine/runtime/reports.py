@@ -71,9 +71,9 @@ def _is_logged(level: str) -> bool:
 
 # -- graph breaks --------------------------------------------------------------------------------------------
 
-_places_of_breaks: set[tuple[str, str, int]] = set()
+_break_locations: set[tuple[str, str, int]] = set()
 
-PRINTED_PLACES = 5
+PRINTED_LOCATIONS = 5
 """The maximum number of break locations with a log line each; further ones are only counted."""
 
 _FURTHER = (
@@ -86,16 +86,16 @@ def count_break(graph_break: GraphBreak) -> None:
     """Count a break by its reason; log the first one at each location: in one line, or in full under `verbose`, up to a limit."""
     counters["graph_break"][graph_break.reason] += 1
     stack = graph_break.user_stack
-    place = (graph_break.kind.id, stack[-1].file if stack else "", stack[-1].line if stack else 0)
-    if place in _places_of_breaks:
+    location = (graph_break.kind.id, stack[-1].file if stack else "", stack[-1].line if stack else 0)
+    if location in _break_locations:
         return
-    _places_of_breaks.add(place)
+    _break_locations.add(location)
     counters["stats"]["unique_graph_breaks"] += 1
     if config.verbose:
         log("WARNING", graph_break.render(caller=caller_of(stack)))
-    elif len(_places_of_breaks) <= PRINTED_PLACES:
+    elif len(_break_locations) <= PRINTED_LOCATIONS:
         log("WARNING", break_line(graph_break))
-    elif len(_places_of_breaks) == PRINTED_PLACES + 1 and _is_logged("WARNING"):
+    elif len(_break_locations) == PRINTED_LOCATIONS + 1 and _is_logged("WARNING"):
         log("WARNING", _FURTHER)
         atexit.unregister(_log_break_total)
         atexit.register(_log_break_total)
@@ -104,12 +104,12 @@ def count_break(graph_break: GraphBreak) -> None:
 def break_line(graph_break: GraphBreak) -> str:
     """A break in one line: "graph break DX104 at model.py:12: if on a tensor value; for details: dynexplore.all_breaks(f, x)"."""
     stack = graph_break.user_stack
-    place = f" at {_place(stack)}" if stack else ""
+    location = f" at {_location(stack)}" if stack else ""
     reason = graph_break.reason.replace("`", "")
-    return f"graph break {graph_break.kind.id}{place}: {reason}; for details: dynexplore.all_breaks(f, x)"
+    return f"graph break {graph_break.kind.id}{location}: {reason}; for details: dynexplore.all_breaks(f, x)"
 
 
-def _place(stack: tuple[ev.UserFrame, ...]) -> str:
+def _location(stack: tuple[ev.UserFrame, ...]) -> str:
     """The location of a break: "model.py:12", or "model.py:12 (optimizer.py:79)" for a break in a library that this line calls."""
     last = stack[-1]
     if is_of_the_program(last.file):
@@ -127,25 +127,25 @@ def _short(file: str) -> str:
 
 def _log_break_total() -> None:
     """Log the last line of a process whose breaks were not all printed."""
-    places = len(_places_of_breaks)
-    if places > PRINTED_PLACES and not config.verbose:
-        log("WARNING", f"graph breaks: {places} places in all, of which {PRINTED_PLACES} were printed")
+    count = len(_break_locations)
+    if count > PRINTED_LOCATIONS and not config.verbose:
+        log("WARNING", f"graph breaks: {count} places in all, of which {PRINTED_LOCATIONS} were printed")
 
 
 def forget_breaks() -> None:
     """Log and count every break as new again."""
-    _places_of_breaks.clear()
+    _break_locations.clear()
 
 
 @contextlib.contextmanager
 def breaks_forgotten() -> Iterator[None]:
     """At the end, forget which breaks the block has logged, so that they are logged again."""
-    before = set(_places_of_breaks)
+    before = set(_break_locations)
     try:
         yield
     finally:
-        _places_of_breaks.clear()
-        _places_of_breaks.update(before)
+        _break_locations.clear()
+        _break_locations.update(before)
 
 
 def unsupported(graph_break: GraphBreak, code: CodeType, *, whole: bool) -> Unsupported:
@@ -180,7 +180,7 @@ def value_view(value: Any, number: int, source: str = "") -> ev.ValueView:
 def call_began(call: int, args: Sequence[Any], kwargs: Mapping[str, Any], target: str = "") -> ev.CallBegan:
     """The explained function is called; records the innermost line of user code."""
     caller = calling_line()
-    named = [*((str(place), value) for place, value in enumerate(args)), *kwargs.items()]
+    named = [*((str(index), value) for index, value in enumerate(args)), *kwargs.items()]
     arguments = tuple((name, value_view(value, number)) for number, (name, value) in enumerate(named, 1))
     return ev.CallBegan(frame=0, call=call, arguments=arguments, caller=caller, target=target)
 

@@ -111,10 +111,10 @@ Make = Callable[[Backend, Options], Store]
 
 def store_of_name(key: Hashable, backend: Backend, options: Options, make: Make) -> Store:
     """The store of a backend known by name; `key` is the name and its arguments."""
-    place = (key, options)
-    store = _named.get(place)
+    store_key = (key, options)
+    store = _named.get(store_key)
     if store is None:
-        store = _named[place] = make(backend, options)
+        store = _named[store_key] = make(backend, options)
     return store
 
 

@@ -54,7 +54,7 @@ class BreakChains:
         if self._alive.get(id(code)) is not code:
             return 0
         recorded = self._chains.get((id(code), offset), ())
-        callers = tuple((id(caller), place) for caller, place in chain[:-1])
+        callers = tuple((id(caller), call_offset) for caller, call_offset in chain[:-1])
         return next((begin for begin in range(len(callers)) if callers[begin:] in recorded), 0)
 
     def admit(self, chain: Sequence[tuple[CodeType, int]]) -> bool:
@@ -62,9 +62,9 @@ class BreakChains:
         code, offset = chain[-1]
         if self._alive.get(id(code)) is not code:
             self._alive[id(code)] = code
-            self._chains = {place: callers for place, callers in self._chains.items() if place[0] != id(code)}
+            self._chains = {end: callers for end, callers in self._chains.items() if end[0] != id(code)}
         chains = self._chains.setdefault((id(code), offset), set())
-        callers = tuple((id(caller), place) for caller, place in chain[:-1])
+        callers = tuple((id(caller), call_offset) for caller, call_offset in chain[:-1])
         if callers not in chains and len(chains) >= MOST:
             return False
         chains.add(callers)

@@ -43,8 +43,8 @@ def _loops(parsed: ParsedCode) -> list[frozenset[int]]:
         before: dict[int, list[int]] = {}
         for step in parsed.steps:
             following = () if step.op in ENDS else (step.index + 1,)
-            for place in (*following, *((step.target,) if step.target >= 0 else ())):
-                before.setdefault(place, []).append(step.index)
+            for index in (*following, *((step.target,) if step.target >= 0 else ())):
+                before.setdefault(index, []).append(step.index)
         loops = parsed.memo["loops"] = [
             frozenset({*range(step.target, step.index + 1), *_reaching(step.index, step.target, before)})
             for step in parsed.steps
@@ -57,10 +57,10 @@ def _reaching(end: int, head: int, before: dict[int, list[int]]) -> set[int]:
     """The steps from which `end` is reachable without passing `head`."""
     reaching, waiting = {head}, [end]
     while waiting:
-        place = waiting.pop()
-        if place not in reaching:
-            reaching.add(place)
-            waiting += before.get(place, ())
+        index = waiting.pop()
+        if index not in reaching:
+            reaching.add(index)
+            waiting += before.get(index, ())
     return reaching
 
 

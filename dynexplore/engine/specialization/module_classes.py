@@ -71,7 +71,7 @@ def _outermost_module(source: Source, scope: Scope) -> object:
     while step is not None:
         path.append(step)
         step = step.base
-    values = (place.fetch(scope) for place in reversed(path) if place.guardable)
+    values = (source.fetch(scope) for source in reversed(path) if source.guardable)
     return next((value for value in values if is_a(value, nn.Module)), None)
 
 

@@ -262,6 +262,6 @@ def is_never_negative(value: torch.SymInt) -> bool:
 
 def is_computed_from_sizes(value: torch.SymInt) -> bool:
     """Whether a number is computed only from tensor sizes, which are small, and not from other numbers of the program."""
-    places = value.node.shape_env.var_to_sources
+    sources = value.node.shape_env.var_to_sources
     symbols = value.node.expr.free_symbols
-    return bool(symbols) and all(symbol in places and not isinstance(places[symbol][0], Source) for symbol in symbols)
+    return bool(symbols) and all(symbol in sources and not isinstance(sources[symbol][0], Source) for symbol in symbols)

@@ -65,6 +65,6 @@ class CallDispatcher:
         values = function.global_namespace()
         namespace = self.namespaces.get(id(values))
         if namespace is None:
-            owner = function.place(self._ctx) if isinstance(function, FunctionVariable) else function.source
+            owner = function.own_source(self._ctx) if isinstance(function, FunctionVariable) else function.source
             namespace = self.namespaces[id(values)] = NamespaceVariable(values, of_frame=False, owner=owner)
         return namespace

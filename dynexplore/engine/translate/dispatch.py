@@ -53,11 +53,11 @@ def rule_text(handler: Handler | None) -> str:
     'my_handler'
     """
     code = getattr(handler, "__code__", None)
-    return "" if code is None else _place(code.co_filename, code.co_firstlineno, code.co_name)
+    return "" if code is None else _location(code.co_filename, code.co_firstlineno, code.co_name)
 
 
 @functools.lru_cache(maxsize=1024)
-def _place(file: str, line: int, name: str) -> str:
+def _location(file: str, line: int, name: str) -> str:
     return f"{PurePath(shown_file(file)).name}:{line} {name}"
 
 

@@ -184,7 +184,7 @@ class EventEmitter:
             self._views.pop(value, None)
         self._of_others.clear()
 
-    def _place(self) -> tuple[int, int, int, int]:
+    def _position(self) -> tuple[int, int, int, int]:
         """The current frame, attempt, and the innermost frame's position: offset and callee."""
         innermost = self._innermost()
         return self.frame, self.attempt, innermost.current.offset, self._inline_of(innermost)
@@ -303,7 +303,7 @@ class EventEmitter:
         """Emit a guard, attributed to the current instruction, or to the root frame's instruction at `offset`."""
         self._guards += 1
         kind = GUARD_KINDS[guard.kind]
-        frame, attempt, here, inline = self._place()
+        frame, attempt, here, inline = self._position()
         if offset >= 0:
             here, inline = offset, 0
         self._note((
@@ -317,14 +317,14 @@ class EventEmitter:
         if self._specialized.get(where) == (kind, because):
             return
         self._specialized[where] = kind, because
-        frame, attempt, offset, inline = self._place()
+        frame, attempt, offset, inline = self._position()
         self.recorder.record(ev.Specialized(
             frame=frame, attempt=attempt, offset=offset, inline=inline, source=where, kind=kind, because=because))
 
     def changed(self, tracker: VariableTracker, change: str) -> None:
         """Emit that a tracker is mutated, as noted in the journal."""
         self._changes += 1
-        frame, attempt, offset, inline = self._place()
+        frame, attempt, offset, inline = self._position()
         self._note((_quick_mutation, frame, self._changes - 1, self.view(tracker), change, attempt, offset, inline))
 
     def broke(self, graph_break: GraphBreak, frame: SymbolicFrame, *, nested: bool) -> None:

@@ -33,7 +33,7 @@ from dynexplore.engine.provenance.sources import Scope, Source
 from dynexplore.engine.specialization.break_chains import BreakChains
 from dynexplore.engine.specialization.loop_carried import stored_around
 from dynexplore.engine.specialization.module_classes import ModuleClasses
-from dynexplore.engine.translate.call_places import callables_of, current_call, places_of_call
+from dynexplore.engine.translate.call_sites import call_site_count, callables_of, current_call
 from dynexplore.engine.translate.resume import ResumeCode
 from dynexplore.engine.translate.symbolic_frame import SymbolicFrame
 from dynexplore.engine.variables.callables.function import CellVariable, FunctionVariable, NestedFunctionVariable
@@ -109,7 +109,7 @@ def only_repeats(frame: SymbolicFrame, callee: SymbolicFrame, classes: ModuleCla
     callables = callables_of(frame.parsed)
     path = callables.get(current_call(frame), ())
     calls = set(callables.values())
-    if not calls <= {path, *_ITERATES} or any(step.op not in _REPEATS for step in frame.steps) or places_of_call(frame) == 1:
+    if not calls <= {path, *_ITERATES} or any(step.op not in _REPEATS for step in frame.steps) or call_site_count(frame) == 1:
         return False
     if path[0][0] != "LOAD_FAST" or len(path) > 1:
         return True
@@ -139,9 +139,9 @@ def up_to_copied_call(frames: Sequence[SymbolicFrame]) -> Sequence[SymbolicFrame
     A callee that is called in several places of its caller's code has its graphs captured once for each of them, and so have the
     callees below it. As a frame of its own it shares its graphs, and costs one for each place.
     """
-    places = [places_of_call(caller) for caller in frames[:-1]]
-    if math.prod(places) > MOST_COPIES:
-        for depth, (caller, count) in enumerate(zip(frames, places, strict=False), 1):
+    counts = [call_site_count(caller) for caller in frames[:-1]]
+    if math.prod(counts) > MOST_COPIES:
+        for depth, (caller, count) in enumerate(zip(frames, counts, strict=False), 1):
             if count > 1 and caller.unit_began_at >= 0:
                 return frames[:depth]
     return frames

@@ -123,8 +123,8 @@ def _reuse_argument_trackers(result: VariableTracker, fakes: Sequence[Any], args
     assert isinstance(result, (ListVariable, TupleVariable))
     inner = [item for arg in args if isinstance(arg, (ListVariable, TupleVariable)) for item in arg.items]
     argument_of_fake = {id(arg.fake): arg for arg in (*args, *inner) if isinstance(arg, TensorVariable)}
-    for place, fake in enumerate(fakes):
-        result.items[place] = argument_of_fake.get(id(fake), result.items[place])
+    for index, fake in enumerate(fakes):
+        result.items[index] = argument_of_fake.get(id(fake), result.items[index])
 
 
 def _is_dynamic_input(tensor: TensorVariable) -> bool:

@@ -68,8 +68,8 @@ def _released(tracker: VariableTracker, live: dict[VariableTracker, object]) -> 
     items = [] if contents is None else contents.items
     remaining_ids = {id(_live_value(part, live)) for item in items for part in (item if isinstance(item, tuple) else (item,))}
     if contents is not None and contents.live is not None:
-        places = filter(is_plain_value, (_key(part) for part, _ in items))
-        before = [contents.live[place] for place in places if place in contents.live]
+        keys = filter(is_plain_value, (_key(part) for part, _ in items))
+        before = [contents.live[key] for key in keys if key in contents.live]
     else:
         before = _items_of(real)
     yield from (value for value in before if id(value) not in remaining_ids)

@@ -125,7 +125,7 @@ def _sum(ctx: TraceContext, iterable: VariableTracker, /, start: VariableTracker
     items = iterable.unpack(ctx)
     total, rest = start, items
     if isinstance(start, ConstantVariable):
-        leading = next((place for place, item in enumerate(items) if type(item) is not ConstantVariable), len(items))
+        leading = next((index for index, item in enumerate(items) if type(item) is not ConstantVariable), len(items))
         constants = [item.as_constant() for item in items[:leading]]
         total, rest = ctx.build(run_now(ctx, sum, constants, start.value), None), items[leading:]
     for item in rest:

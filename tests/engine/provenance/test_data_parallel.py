@@ -13,7 +13,7 @@ from torch.nn.parallel import DistributedDataParallel as DDP
 
 import dynexplore
 from dynexplore.engine import events as ev
-from dynexplore.engine.provenance.data_parallel import active_ddp, place_of_active_ddp, relies_on_no_ddp
+from dynexplore.engine.provenance.data_parallel import active_ddp, active_ddp_source, relies_on_no_ddp
 
 
 @pytest.fixture
@@ -32,15 +32,15 @@ def guarded_places(module: nn.Module) -> list[str]:
 @pytest.mark.usefixtures("alone")
 def test_a_whole_graph_is_guarded_where_processes_work_together() -> None:
     """The guard's source reads as the class attribute that torch keeps the active module in."""
-    assert place_of_active_ddp().text() in guarded_places(nn.Linear(3, 3))
-    assert place_of_active_ddp().text() == "DistributedDataParallel._active_ddp_module"
+    assert active_ddp_source().text() in guarded_places(nn.Linear(3, 3))
+    assert active_ddp_source().text() == "DistributedDataParallel._active_ddp_module"
 
 
 def test_a_single_process_reads_nothing_of_it() -> None:
     """Without a group of processes there is no such guard: one pointer more is compared in the walk."""
     places = guarded_places(nn.Linear(3, 3))
     assert places
-    assert place_of_active_ddp().text() not in places
+    assert active_ddp_source().text() not in places
 
 
 def test_ddp_is_noticed_where_it_was_not_possible_at_capture() -> None:
@@ -74,7 +74,7 @@ def test_what_is_not_trained_is_not_guarded() -> None:
         places = guarded_places(nn.Linear(3, 3))
     places += guarded_places(nn.Linear(3, 3).requires_grad_(False))
     assert places
-    assert place_of_active_ddp().text() not in places
+    assert active_ddp_source().text() not in places
 
 
 @pytest.mark.plain("asks DDP for its active module while nothing is captured")

@@ -16,7 +16,7 @@ import torch
 
 import dynexplore
 from dynexplore.engine import events as ev
-from dynexplore.engine.runtime.reports import PRINTED_PLACES
+from dynexplore.engine.runtime.reports import PRINTED_LOCATIONS
 from source_tree import ROOT
 
 X = torch.ones(3)
@@ -70,20 +70,20 @@ def test_a_break_in_a_library_is_told_at_the_line_that_calls(caplog: pytest.LogC
 def test_verbose_tells_it_in_full(caplog: pytest.LogCaptureFixture) -> None:
     """Under `verbose` a break is the long message, at each place."""
     with dynexplore.config.patch(verbose=True):
-        lines = told(caplog, breaking_at(PRINTED_PLACES + 2))
-    assert len(lines) == PRINTED_PLACES + 2
+        lines = told(caplog, breaking_at(PRINTED_LOCATIONS + 2))
+    assert len(lines) == PRINTED_LOCATIONS + 2
     assert all(line.startswith("Graph break DX208: ") and "\n  fix   " in line for line in lines)
 
 
 def test_a_few_places_have_a_line_and_the_others_are_counted(caplog: pytest.LogCaptureFixture) -> None:
     """After five places one line says that further ones are counted, and how to see them; then there is silence."""
-    lines = told(caplog, breaking_at(PRINTED_PLACES + 3))
+    lines = told(caplog, breaking_at(PRINTED_LOCATIONS + 3))
     assert [line.partition(": ")[0] for line in lines] == [
-        *(f"graph break DX208 at model.py:{2 + number}" for number in range(PRINTED_PLACES)),
+        *(f"graph break DX208 at model.py:{2 + number}" for number in range(PRINTED_LOCATIONS)),
         "graph break",
     ]
     assert lines[-1].startswith("graph break: all other places are only counted; dynexplore.all_breaks(f, x) lists them")
-    assert dynexplore.counters["stats"]["unique_graph_breaks"] == PRINTED_PLACES + 3
+    assert dynexplore.counters["stats"]["unique_graph_breaks"] == PRINTED_LOCATIONS + 3
 
 
 def test_a_reset_begins_anew(caplog: pytest.LogCaptureFixture) -> None:
@@ -119,7 +119,7 @@ def test_a_process_ends_with_the_count(places: int, last: str) -> None:
         [sys.executable, "-c", PROGRAM.format(places=places)], capture_output=True, text=True, cwd=ROOT, check=True
     )
     assert done.stderr.splitlines()[-1].startswith(last)
-    assert len(done.stderr.splitlines()) == min(places, PRINTED_PLACES) + 2 * (places > PRINTED_PLACES)
+    assert len(done.stderr.splitlines()) == min(places, PRINTED_LOCATIONS) + 2 * (places > PRINTED_LOCATIONS)
 
 
 # -- misses in a recording ---------------------------------------------------------------------------------------------

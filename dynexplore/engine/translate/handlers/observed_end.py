@@ -57,5 +57,5 @@ def has_finalizer(cls: type[Any]) -> bool:
 
 def _is_referenced(ctx: Interpreter, value: VariableTracker) -> bool:
     """Whether another local or stack value of these frames refers to the object."""
-    places = [place for frame in ctx.frames.chain for place in (*frame.stack, *frame.locals.values())]
-    return sum(place is value for place in places) > 1
+    references = [reference for frame in ctx.frames.chain for reference in (*frame.stack, *frame.locals.values())]
+    return sum(reference is value for reference in references) > 1

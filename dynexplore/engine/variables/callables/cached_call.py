@@ -116,17 +116,17 @@ def call_with_varying_numbers(
     kwargs: Kwargs,
 ) -> VariableTracker | None:
     """The traced result, if the cache agrees with it; None if Python must make the call."""
-    places = [*args, *kwargs.values()]
-    if not all(map(is_number_or_constant, places)):
+    arguments = [*args, *kwargs.values()]
+    if not all(map(is_number_or_constant, arguments)):
         return None
     for call in list(ctx.journal.changed):
-        if isinstance(call, _RealCall) and call.is_call_of(function, places, tuple(kwargs)):
-            ctx.journal.must_replay(_RealCall(function, places, tuple(kwargs), call.result), "cached function")
+        if isinstance(call, _RealCall) and call.is_call_of(function, arguments, tuple(kwargs)):
+            ctx.journal.must_replay(_RealCall(function, arguments, tuple(kwargs), call.result), "cached function")
             return call.result
     result = trace_pure(ctx, wrapped, args, kwargs)
     if result is None or not all(_agrees(ctx, wrapped, key, cached, args, kwargs) for key, cached in _samples(content)):
         return None
-    ctx.journal.must_replay(_RealCall(function, places, tuple(kwargs), result), "cached function")
+    ctx.journal.must_replay(_RealCall(function, arguments, tuple(kwargs), result), "cached function")
     return result
 
 

@@ -217,7 +217,7 @@ class FunctionVariable(LiveCallableVariable):
         value = (self.function.__defaults__ or ())[index]
         if isinstance(value, DefaultOfFrame):
             return value.tracker.read(ctx)
-        source = self._place_of(ctx, value)
+        source = self._source_of_parts(ctx, value)
         return ctx.build(value, source and source.attribute("__defaults__", "getattr").item(index))
 
     def keyword_default(self, ctx: TraceContext, name: str) -> VariableTracker | None:
@@ -227,16 +227,16 @@ class FunctionVariable(LiveCallableVariable):
             return None
         if isinstance(defaults[name], DefaultOfFrame):
             return defaults[name].tracker.read(ctx)  # type: ignore[no-any-return]
-        source = self._place_of(ctx, defaults[name])
+        source = self._source_of_parts(ctx, defaults[name])
         return ctx.build(defaults[name], source and source.attribute("__kwdefaults__", "getattr").item(name))
 
-    def _place_of(self, ctx: TraceContext, part: object) -> Source | None:
+    def _source_of_parts(self, ctx: TraceContext, part: object) -> Source | None:
         """The source of the function, from which parts of it are reached; None if the function
         is the same in each call, so that the part needs none.
         """
-        return self.source if needs_no_source(part) else self.place(ctx)
+        return self.source if needs_no_source(part) else self.own_source(ctx)
 
-    def place(self, ctx: TraceContext) -> Source:
+    def own_source(self, ctx: TraceContext) -> Source:
         """The source of the function; a function that is the same in each call has a source of its own."""
         return self.source or ctx.module_guards.source_of(self.function, self.text())
 
@@ -249,7 +249,7 @@ class FunctionVariable(LiveCallableVariable):
         closure = self.function.__closure__
         assert closure is not None
         return cell_tracker(ctx, closure[index], self.code.co_freevars[index],
-                            self.place(ctx).attribute("__closure__", "getattr").item(index), of_library=self.source is None)
+                            self.own_source(ctx).attribute("__closure__", "getattr").item(index), of_library=self.source is None)
 
     # -- questions
 
@@ -263,11 +263,11 @@ class FunctionVariable(LiveCallableVariable):
         if name == "__annotations__" and is_unevaluated(self.function):
             return super().get_attribute(ctx, name)  # reading them runs user code
         if name in _CONSTANT_ATTRIBUTES:
-            return ctx.build(getattr(self.function, name), self.place(ctx).attribute(name, "getattr"))
+            return ctx.build(getattr(self.function, name), self.own_source(ctx).attribute(name, "getattr"))
         if name in self.function.__dict__:
-            return ctx.build(self.function.__dict__[name], self.place(ctx).attribute(name))
+            return ctx.build(self.function.__dict__[name], self.own_source(ctx).attribute(name))
         if name in _PARTS and hasattr(self.function, name) and not _has_defaults_of_frame(self.function):
-            return ctx.build(getattr(self.function, name), self.place(ctx).attribute(name, "getattr"))
+            return ctx.build(getattr(self.function, name), self.own_source(ctx).attribute(name, "getattr"))
         if not hasattr(self.function, name):
             self.guard_on_absence(ctx, name)
             ctx.raise_exception(AttributeError, f"'function' object has no attribute {name!r}")

@@ -28,13 +28,13 @@ def dynamic_item(ctx: TraceContext, items: Any, source: Source | None, key: Vari
     varying = key.varying_key()
     if varying is None or source is None:
         return None
-    current_key, place = varying
+    current_key, key_source = varying
     try:
         value = items[current_key]
     except (IndexError, KeyError, TypeError):  # specialize: the program's exception names the key
         return None
     key.python_type()  # a key of another type (a slice) would select something else
-    selected = source.dynamic_item(place)
+    selected = source.dynamic_item(key_source)
     if type(value) in (int, float, str):  # such a value becomes an input without a guard of its own, so guard that it exists
         ctx.guard(selected, "TYPE_MATCH", type(value))
     return ctx.build(value, selected)

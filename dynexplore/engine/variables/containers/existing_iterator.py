@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from dynexplore.engine.variables.contract.reconstruction import Reconstruction
 
 
-def place_of(iterator: Any) -> tuple[Any, int]:
+def sequence_and_index(iterator: Any) -> tuple[Any, int]:
     """The sequence that a plain iterator iterates over, and the index of its next item; does not advance it."""
     _, (sequence,), *index = iterator.__reduce__()
     return sequence, (index[0] or 0) if index else 0
@@ -53,7 +53,7 @@ def item_ahead(steps: int) -> Callable[[Any], Any]:
     """A function that returns the item this many steps ahead. Raises IndexError if there is none."""
 
     def ahead(iterator: Any) -> Any:
-        sequence, index = place_of(iterator)
+        sequence, index = sequence_and_index(iterator)
         return type_below(sequence).__getitem__(sequence, index + steps)
 
     return ahead
@@ -61,7 +61,7 @@ def item_ahead(steps: int) -> Callable[[Any], Any]:
 
 def walked_by(iterator: Any) -> Any:
     """The list that a plain iterator iterates over."""
-    return place_of(iterator)[0]
+    return sequence_and_index(iterator)[0]
 
 
 def dict_of(iterator: Any) -> Any:
@@ -169,7 +169,7 @@ class ExistingPlainIteratorVariable(ExistingIteratorVariable):
     """An iterator over a list, tuple, range or string."""
 
     def look(self, ctx: TraceContext) -> VariableTracker | None:
-        sequence, index = place_of(self.value)
+        sequence, index = sequence_and_index(self.value)
         walked = ctx.journal.tracker_of(sequence)
         if walked is None and isinstance(sequence, list):  # from now on an object that the frame may change, under any name
             of = self.source

@@ -24,15 +24,15 @@ if TYPE_CHECKING:
 
 def dict_hash_key(ctx: TraceContext, key: VariableTracker) -> object:
     """The hash key of a value for use with a dict."""
-    return _place(ctx, key, no_key)
+    return _hash_key(ctx, key, no_key)
 
 
 def set_hash_key(ctx: TraceContext, item: VariableTracker) -> object:
     """The hash key of a value for use with a set."""
-    return _place(ctx, item, no_member)
+    return _hash_key(ctx, item, no_member)
 
 
-def _place(ctx: TraceContext, value: VariableTracker, sentence: Callable[[str, str], str]) -> object:
+def _hash_key(ctx: TraceContext, value: VariableTracker, sentence: Callable[[str, str], str]) -> object:
     try:
         return value.hash_key(ctx)
     except ObservedException as raised:

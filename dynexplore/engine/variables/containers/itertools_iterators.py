@@ -319,10 +319,10 @@ class ZipLongestVariable(IteratorVariable):
 
     def next_item(self, ctx: TraceContext) -> VariableTracker | None:
         items = []
-        for place, iterator in enumerate(self.inner):
+        for index, iterator in enumerate(self.inner):
             item = None if iterator is None else iterator.next_item(ctx)
             if item is None:
-                self.inner[place] = None
+                self.inner[index] = None
             items.append(self.fill if item is None else item)
         return TupleVariable(items) if any(iterator is not None for iterator in self.inner) else None
 

@@ -184,11 +184,11 @@ def _defaults(ctx: TraceContext, cls: type[Any], names: Sequence[str]) -> dict[s
     new = type_lookup.peek(cls, "__new__")
     maker: Any = new.__func__ if isinstance(new, staticmethod) else new
     ctx.module_guards.guard_on_function(maker)
-    place = ctx.module_guards.source_of(maker, f"{cls.__qualname__}.__new__").attribute("__defaults__", "getattr")
+    defaults_source = ctx.module_guards.source_of(maker, f"{cls.__qualname__}.__new__").attribute("__defaults__", "getattr")
     values = []
     for index, value in enumerate(maker.__defaults__ or ()):
-        ctx.module_guards.note_identity(place.item(index))
-        values.append((value, place.item(index)))
+        ctx.module_guards.note_identity(defaults_source.item(index))
+        values.append((value, defaults_source.item(index)))
     return dict(zip(names[len(names) - len(values) :], values, strict=True))
 
 

@@ -148,9 +148,9 @@ class SetVariable(BuiltinValueVariable):
         return self.ordered(ctx)
 
     def contains(self, ctx: TraceContext, item: VariableTracker) -> VariableTracker:
-        return ConstantVariable(self.place_of(ctx, item) in self.members)
+        return ConstantVariable(self.lookup_key(ctx, item) in self.members)
 
-    def place_of(self, ctx: TraceContext, item: VariableTracker) -> object:
+    def lookup_key(self, ctx: TraceContext, item: VariableTracker) -> object:
         """The hash key of a value to look up; a set is looked up as a frozenset (setobject.c, set_contains)."""
         return frozenset(item.keys) if isinstance(item, SetVariable) else set_hash_key(ctx, item)
 
@@ -473,13 +473,13 @@ def _add(ctx: TraceContext, self: SetVariable, item: VariableTracker, /) -> None
 @mutating_method(set, "discard")
 def _discard(ctx: TraceContext, self: SetVariable, item: VariableTracker, /) -> None:
     self.table(ctx)
-    self.take(self.place_of(ctx, item))
+    self.take(self.lookup_key(ctx, item))
 
 
 @mutating_method(set, "remove")
 def _remove(ctx: TraceContext, self: SetVariable, item: VariableTracker, /) -> None:
     self.table(ctx)
-    if self.take(self.place_of(ctx, item)) is None:
+    if self.take(self.lookup_key(ctx, item)) is None:
         ctx.raise_exception(KeyError, item.as_constant() if item.is_constant() else item)
 
 

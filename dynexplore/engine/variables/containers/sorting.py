@@ -54,7 +54,7 @@ def sorted_items(
         of_one_class = len({type_of(key) for key in keys}) == 1
         compared: list[Any] = [_Compared(ctx, key, of_one_class) for key in keys]
         order = sorted(range(len(items)), key=compared.__getitem__, reverse=backwards)
-    return [items[place] for place in order]
+    return [items[index] for index in order]
 
 
 def keyed(ctx: TraceContext, key: VariableTracker | None, item: VariableTracker) -> VariableTracker:

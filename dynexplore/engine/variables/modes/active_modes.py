@@ -41,9 +41,9 @@ def leave_mode(ctx: TraceContext, mode: ActiveMode) -> None:
     """Exit a mode, and modes set inside it for the rest of its block."""
     mode.leave()
     mode.leave_in_graph(ctx)
-    place = ctx.active_modes.index(mode)
-    inner_modes = ctx.active_modes[place + 1:]
-    ctx.active_modes[place:] = [other for other in inner_modes if other.of != mode.of or other.set_for_real is None]
+    index = ctx.active_modes.index(mode)
+    inner_modes = ctx.active_modes[index + 1:]
+    ctx.active_modes[index:] = [other for other in inner_modes if other.of != mode.of or other.set_for_real is None]
 
 
 def add_mode_node(ctx: TraceContext, function: Any, *args: Any) -> Any:

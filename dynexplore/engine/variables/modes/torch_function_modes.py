@@ -79,8 +79,8 @@ def _depth(ctx: TraceContext) -> VariableTracker:
 
 
 @builtin(torch._C._get_function_stack_at)
-def _at(ctx: TraceContext, place: VariableTracker, /) -> VariableTracker:
-    index = place.as_constant() - torch._C._len_torch_function_stack()
+def _at(ctx: TraceContext, position: VariableTracker, /) -> VariableTracker:
+    index = position.as_constant() - torch._C._len_torch_function_stack()
     if not 0 <= index < len(ctx.function_modes.entered):
         ctx.break_graph("DX419", what="a mode that was entered outside is looked at")
     mode: VariableTracker = ctx.function_modes.entered[index]
@@ -144,8 +144,8 @@ def _subclasses_first(classes: Iterable[type[Any]]) -> list[type[Any]]:
     ordered: list[type[Any]] = []
     for cls in classes:
         if cls not in ordered:
-            place = next((index for index, other in enumerate(ordered) if issubclass(cls, other)), len(ordered))
-            ordered.insert(place, cls)
+            position = next((index for index, other in enumerate(ordered) if issubclass(cls, other)), len(ordered))
+            ordered.insert(position, cls)
     return ordered
 
 

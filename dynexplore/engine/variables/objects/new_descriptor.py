@@ -52,14 +52,14 @@ class _DecoratorVariable(VariableTracker):
 
     kind = "method"
 
-    def __init__(self, owner: NewDescriptorVariable, place: int) -> None:
-        self.owner, self.place = owner, place
+    def __init__(self, owner: NewDescriptorVariable, index: int) -> None:
+        self.owner, self.index = owner, index
 
     def call(self, ctx: TraceContext, args: Args, kwargs: Kwargs) -> VariableTracker:
         if len(args) != 1 or kwargs or len(self.owner.parts) > 3:
             ctx.break_graph("DX218", callee="property")
         parts = [*self.owner.parts, *[ctx.build(None, None)] * (3 - len(self.owner.parts))]
-        parts[self.place] = args[0]
+        parts[self.index] = args[0]
         return NewDescriptorVariable(property, parts)
 
     def text(self) -> str:

@@ -148,11 +148,11 @@ def find(ctx: TraceContext, cls: type[Any], name: str, *, after: type[Any] | Non
     """
     mro = class_mro(cls)[class_mro(cls).index(after) + 1 :] if after is not None else class_mro(cls)
     touched = False
-    for place, owner in enumerate(mro):
+    for index, owner in enumerate(mro):
         changed = _changed_in(ctx, owner)
         stored = changed.get(name)
         if stored is not None:
-            _guard_on_absence_in(ctx, mro[:place], name)
+            _guard_on_absence_in(ctx, mro[:index], name)
             return ClassAttribute(owner, name, None, stored)
         own = _names_in(ctx, owner, name)
         if name in own and name not in changed:

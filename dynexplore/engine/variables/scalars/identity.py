@@ -45,18 +45,18 @@ def _one_constant(ctx: TraceContext, left: ConstantVariable, right: ConstantVari
     if _has_one_object(left.value):
         return True
     same = left.value is right.value
-    places = [_place(left), _place(right)]
-    if any(place is not None and (isinstance(place, ComputedSource) or not place.guardable) for place in places):
+    sources = [_source_of(left), _source_of(right)]
+    if any(source is not None and (isinstance(source, ComputedSource) or not source.guardable) for source in sources):
         return None  # a new object is created at each access
-    if any(place is not None for place in places):  # otherwise both are literals of the program or were created by the frame
+    if any(source is not None for source in sources):  # otherwise both are literals of the program or were created by the frame
         first, second = (
-            place or ObjectSource(value.value, value.text()) for place, value in zip(places, (left, right), strict=True)
+            source or ObjectSource(value.value, value.text()) for source, value in zip(sources, (left, right), strict=True)
         )
         ctx.guard(first, "ALIAS" if same else "DISTINCT", second if same else [second])
     return same
 
 
-def _place(value: ConstantVariable) -> Source | None:
+def _source_of(value: ConstantVariable) -> Source | None:
     """The source of a constant's object."""
     return value.source if value.source is not None else value.origin
 

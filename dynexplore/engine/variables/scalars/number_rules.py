@@ -141,8 +141,8 @@ def _round(ctx: TraceContext, number: VariableTracker, ndigits: VariableTracker 
     if isinstance(number, SymbolicNumberVariable):
         if number.python_type() is int and not digits:
             return number
-        places = [ConstantVariable(plain(ctx, digit, "round")) for digit in digits]
-        return ctx.operation("call_function", round, [number, *places], {})
+        plain_digits = [ConstantVariable(plain(ctx, digit, "round")) for digit in digits]
+        return ctx.operation("call_function", round, [number, *plain_digits], {})
     number_type = type_of(number)
     if number_type is not None and not defines(number_type, "__round__"):
         raise_type_error(ctx, round, number, kind="DX205", function="round", arguments=number_type.__name__)

@@ -128,7 +128,7 @@ def _narrow(
     dim, start, length = _named(args, kwargs, "dim", "start", "length")
     if start is None or length is None or not _reads_integer(ctx, tensor, start):
         return ctx.operation("call_method", "narrow", [tensor, *args], kwargs)
-    with ctx.graph.integer_tensors_index_row_zero(tensor.fake, place=2):
+    with ctx.graph.integer_tensors_index_row_zero(tensor.fake, argument_index=2):
         return ctx.operation("call_method", "narrow", [tensor, dim, start, length], {})
 
 

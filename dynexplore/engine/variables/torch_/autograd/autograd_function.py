@@ -98,9 +98,9 @@ def _lower_apply(
     outputs = ctx.operation("call_function", applied.function, args, kwargs)
     node = next(node for node in reversed(ctx.graph.graph.nodes) if node.target is applied.function)
     node.meta[OUTSIDE_READS] = reads
-    if any(place is not None for place in applied.aliased_args):
-        outputs = TupleVariable([args[place] if place is not None else output
-                                 for place, output in zip(applied.aliased_args, outputs.unpack(ctx), strict=True)])  # fmt: skip
+    if any(index is not None for index in applied.aliased_args):
+        outputs = TupleVariable([args[index] if index is not None else output
+                                 for index, output in zip(applied.aliased_args, outputs.unpack(ctx), strict=True)])  # fmt: skip
     return outputs.unpack(ctx)[0] if applied.returns_bare_tensor else outputs
 
 
@@ -126,7 +126,7 @@ class _ApplyNode:
 
 
 def _position_of(output: object, args: Sequence[Any]) -> int | None:
-    return next((place for place, arg in enumerate(args) if arg is output and isinstance(arg, torch.Tensor)), None)
+    return next((index for index, arg in enumerate(args) if arg is output and isinstance(arg, torch.Tensor)), None)
 
 
 def _sets_globals(code: CodeType) -> bool:

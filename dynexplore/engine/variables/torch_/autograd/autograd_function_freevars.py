@@ -85,12 +85,12 @@ class _FreevarReader:
 
     def _of_code(self, code: types.CodeType, function: types.FunctionType) -> str | None:
         steps = read(code).steps
-        for place, step in enumerate(steps):
+        for index, step in enumerate(steps):
             not_fixed = self._of_step(step, code)
             if not_fixed is not None:
                 return not_fixed
             if step.op in ("LOAD_GLOBAL", "LOAD_NAME"):
-                next_step = steps[place + 1]
+                next_step = steps[index + 1]
                 attribute = str(next_step.arg) if next_step.op in ("LOAD_ATTR", "LOAD_METHOD") else None
                 value = function.__globals__.get(step.arg, vars(builtins).get(step.arg, _MISSING))
                 not_fixed = self._of_value(step.arg, value, attribute, is_guarded=self._guards_global(step.arg, value, function))

@@ -67,11 +67,11 @@ def checkpointed_reentrant(body: Any, *inputs: Any, passed: tuple[torch.Tensor, 
     """The reentrant variant: saves the tensors that were `passed`; other operands are free variables of the function."""
     if detect_fake_mode(inputs) is not None:
         return tag_activation_checkpoint(body, *inputs, use_reentrant=False)
-    places = {id(tensor): place for place, tensor in enumerate(passed)}
-    positions = [places.get(id(value)) for value in inputs]
+    index_of = {id(tensor): index for index, tensor in enumerate(passed)}
+    positions = [index_of.get(id(value)) for value in inputs]
 
     def run(*tensors: torch.Tensor) -> Any:
-        return body(*(value if place is None else tensors[place] for place, value in zip(positions, inputs, strict=True)))
+        return body(*(value if index is None else tensors[index] for index, value in zip(positions, inputs, strict=True)))
 
     return torch_checkpoint.checkpoint(run, *passed, use_reentrant=True, preserve_rng_state=preserve_rng_state)
 

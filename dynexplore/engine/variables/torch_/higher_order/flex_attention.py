@@ -90,9 +90,9 @@ def _flex_attention(
 def _scalar_subgraph(ctx: TraceContext, function: VariableTracker, query: TensorVariable, *, with_score: bool) -> HopSubgraph:
     """Trace one function with a placeholder for each scalar that the operator passes."""
     with ctx.graph.fake_mode:
-        place = query.fake.new_empty((), dtype=torch.int32)
+        index = query.fake.new_empty((), dtype=torch.int32)
         score = query.fake.detach().new_empty(()).requires_grad_(query.fake.requires_grad)
-    placeholders = [new_placeholder(ctx, fake) for fake in ([score] if with_score else []) + [place.clone() for _ in range(4)]]
+    placeholders = [new_placeholder(ctx, fake) for fake in ([score] if with_score else []) + [index.clone() for _ in range(4)]]
     with _late_module().TransformGetItemToIndex():
         body = HopSubgraph(ctx, _FUNCTION, function, [], placeholders, may_return_inputs=True)
     if body.out_spec is not None or body.tensors[0].fake.dim():

@@ -115,7 +115,7 @@ def _trace_step(
     more: Sequence[VariableTracker], parts: int = 0, last: int = 0,
 ) -> HopSubgraph:
     """Trace a function whose `changing` arguments are placeholders, `parts` of them slices; the `last` ones come first."""
-    placeholders = [placeholder_of(ctx, tensor.read(ctx), operator, part=place < parts) for place, tensor in enumerate(changing)]
+    placeholders = [placeholder_of(ctx, tensor.read(ctx), operator, part=index < parts) for index, tensor in enumerate(changing)]
     split = len(placeholders) - last if last else 0
     return HopSubgraph(ctx, operator, function, more, [*placeholders[split:], *placeholders[:split]])
 

@@ -59,10 +59,10 @@ def first_reused_storage(
     shared = [parameter for parameter in parameters if parameter.storage is not None]
     if not shared:
         return None
-    places = {node: place for place, node in enumerate(graph.nodes)}
-    last = {storage: place for node, place in places.items() for used in node.all_input_nodes for storage in storages_of(used)}
-    last |= {storage: len(places) for node in outputs for storage in storages_of(node)}
-    return next((p for p in shared if p.storage in last and last[p.storage] > places[p.initialized_at]), None)
+    index_of = {node: index for index, node in enumerate(graph.nodes)}
+    last = {storage: index for node, index in index_of.items() for used in node.all_input_nodes for storage in storages_of(used)}
+    last |= {storage: len(index_of) for node in outputs for storage in storages_of(node)}
+    return next((p for p in shared if p.storage in last and last[p.storage] > index_of[p.initialized_at]), None)
 
 
 def new_parameter(

@@ -206,8 +206,8 @@ class NNModuleVariable(UserObjectVariable):
         if self.value is not None:
             self.guard_on_names(ctx, registry)
             names = [name for name in instance_dict(self.value)[registry] if self.registry_of(name) == registry]
-        return names + [name for name, place in self.registered.items()
-                        if place == registry and name not in names and self.stored.get(name) is not None]
+        return names + [name for name, own_registry in self.registered.items()
+                        if own_registry == registry and name not in names and self.stored.get(name) is not None]
 
     def guard_on_names(self, ctx: TraceContext, registry: str) -> None:
         """Guard the registry's names."""

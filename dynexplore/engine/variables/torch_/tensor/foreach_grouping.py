@@ -34,9 +34,9 @@ def _group_tensors(ctx: TraceContext, args: Sequence[VariableTracker], kwargs: M
     rows = [row.unpack(ctx) for row in args[0].unpack(ctx)]
     fakes = [[_fake(ctx, tensor) for tensor in row] for row in rows]
     groups = DictVariable()
-    for key, (_, places) in _group(fakes, True).items():
-        members = [ListVariable([row[place] for place in places]) for row in rows]
-        numbers = [ConstantVariable(place) for place in places] if args[1].as_constant() else []
+    for key, (_, indices) in _group(fakes, True).items():
+        members = [ListVariable([row[index] for index in indices]) for row in rows]
+        numbers = [ConstantVariable(index) for index in indices] if args[1].as_constant() else []
         groups.store(ctx, ctx.build(key, None), TupleVariable([ListVariable(members), ListVariable(numbers)]))
     return groups
 

@@ -538,8 +538,8 @@ def _get_grad_fn(ctx: TraceContext, tensor: TensorVariable) -> VariableTracker:
 @method(torch.Tensor, "backward")
 def _backward(ctx: TraceContext, tensor: TensorVariable, args: Sequence[VariableTracker],
               kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
-    for place, name in ((2, "create_graph"), (1, "retain_graph")):
-        option = kwargs.get(name, args[place] if len(args) > place else None)
+    for index, name in ((2, "create_graph"), (1, "retain_graph")):
+        option = kwargs.get(name, args[index] if len(args) > index else None)
         if option is not None and not (option.is_constant() and not option.as_constant()):
             ctx.break_graph("DX406", operation=f"Tensor.backward({name}=True)")
     ctx.break_graph("DX406", operation="Tensor.backward()")

@@ -1,10 +1,10 @@
-"""Call places: how often the code of a frame calls the same callable.
+"""Call sites: how often the code of a frame calls the same callable.
 
-The idea: the graphs of a callee are captured once for each place that calls it if a break nests in it (nested_frames.py). How many
+The idea: the graphs of a callee are captured once for each call site if a break nests in it (nested_frames.py). How many
 there are is read from the bytecode, before any of them has run: calls that load their callable through the same names, `leaf` or
 `self.attention`, are of the same callable. Each call has a NULL beside its callable, below it or above, by which it is found.
 
-In: a frame at a call. Out: `places_of_call`, and the names of all callables. PyTorch's counterpart: none.
+In: a frame at a call. Out: `call_site_count`, and the names of all callables. PyTorch's counterpart: none.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _Path = tuple[tuple[str, object], ...]
 _VARIABLES = ("LOAD_FAST", "LOAD_GLOBAL", "LOAD_DEREF", "LOAD_NAME")
 
 
-def places_of_call(frame: SymbolicFrame) -> int:
+def call_site_count(frame: SymbolicFrame) -> int:
     """How many calls in the code of a frame load the callable as the current one does: `self.attention(x)` twice.
 
     A call in a loop counts as two: its first and its last iteration have graphs of their own. Of two branches only one is taken:

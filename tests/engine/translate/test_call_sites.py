@@ -1,4 +1,4 @@
-"""translate/call_places.py: which calls of a code object have the same callable."""
+"""translate/call_sites.py: which calls of a code object have the same callable."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch
 import dynexplore
 from dynexplore.engine.bytecode import read
 from dynexplore.engine.config import config
-from dynexplore.engine.translate.call_places import callables_of
+from dynexplore.engine.translate.call_sites import callables_of
 from engine_checks import assert_same_as_eager
 
 X = torch.ones(3)
