@@ -125,7 +125,9 @@ def _compared(fn: Any, lenses: Sequence[Lens], settings: Settings, args: tuple[A
     eager = eager_runs[0][1]
     if eager.answer.raised:
         raise NothingToCompare(f"there is nothing to compare: in eager, this call to {name} raises {eager.answer.raised}")
-    probes = [Probe(label, run.path != eager.path, run.seconds) for label, run in eager_runs]
+    probes = [
+        Probe(label, run.operators != eager.operators, run.seconds, run.path != eager.path) for label, run in eager_runs
+    ]
     note = f"All methods ran in the program's own process, because {against}: what they cache stays there." if against else ""
     return Comparison(name, probes, outcomes, note)
 

@@ -37,8 +37,7 @@ MOST_DRAWN = 150
 def fragment(compared: Compared) -> str:
     """The whole comparison as an HTML fragment."""
     title = f"<p><b>{escape(compared.title)}</b>, captured in {len(compared.outcomes)} ways</p>"
-    starred = any(probe.takes_another_path for probe in compared.probes)
-    legend = "<p>* eager takes another path than in the call as given</p>" if starred else ""
+    legend = "".join(f"<p>{words}</p>" for words in comparison_text.legend(compared))
     note = f"<p>{escape(compared.note)}</p>" if compared.note else ""
     methods = "".join(_method(outcome) for outcome in compared.outcomes)
     style = f"<style>{html_text.STYLE}\n{STYLE}</style>"

@@ -33,9 +33,21 @@ def summary(compared: Compared) -> str:
 
 
 def header(compared: Compared) -> Cells:
-    """The column headers of the table of facts; calls that take another path are marked."""
-    calls = [probe.name + (" *" if probe.takes_another_path else "") for probe in compared.probes]
+    """The column headers of the table of facts; calls in which eager does something else are marked."""
+    calls = [f"{probe.name} {probe.mark}".rstrip() for probe in compared.probes]
     return ("method", "works on", "graphs", "operators", *calls, "capture", "a call")
+
+
+_MARKS = {
+    "*": "eager takes another path than in the call as given",
+    "**": "eager runs the operators of the call as given, with other constants",
+}
+
+
+def legend(compared: Compared) -> list[str]:
+    """What the marks of the columns mean, those that are there."""
+    marks = {probe.mark for probe in compared.probes}
+    return [f"{mark} {words}" for mark, words in _MARKS.items() if mark in marks]
 
 
 def facts(compared: Compared) -> list[Cells]:
@@ -114,7 +126,7 @@ def comparison(compared: Compared, most_lines: int = 0) -> str:
         f"{compared.title}, captured in {plural(len(compared.outcomes), 'way')}",
         text.table(header(compared), facts(compared)),
     ]
-    blocks += [f"* {words}" for words in ("eager takes another path than in the call as given",) if _has_another_path(compared)]
+    blocks += ["\n".join(marked)] if (marked := legend(compared)) else []
     blocks += [compared.note] if compared.note else []
     whole = "\n\n".join([*blocks, *map(_about, compared.outcomes)])
     if not most_lines or whole.count("\n") < most_lines:
@@ -135,10 +147,6 @@ def _in_short(outcome: Outcome, most: int) -> Iterator[str]:
     cut = worded[most:]
     yield f"{outcome.name}, {plural(len(cut), 'more remark')}" if cut else outcome.name
     yield from (f"  {label:<8} {ev.clip(words, ev.WIDTH)}" for label, words in worded[:most])
-
-
-def _has_another_path(compared: Compared) -> bool:
-    return any(probe.takes_another_path for probe in compared.probes)
 
 
 def _about(outcome: Outcome) -> str:

@@ -40,8 +40,13 @@ class EagerRun:
     """One call in eager: its answer, the operators that ran, the time in seconds."""
 
     answer: Answer
-    path: tuple[str, ...]
+    path: tuple[tuple[str, str], ...]
     seconds: float
+
+    @property
+    def operators(self) -> tuple[str, ...]:
+        """The operators without their constants."""
+        return tuple(operator for operator, _ in self.path)
 
 
 def in_eager(fn: Callable[..., Any], trials: Sequence[Trial]) -> list[EagerRun]:
@@ -54,7 +59,7 @@ def in_eager(fn: Callable[..., Any], trials: Sequence[Trial]) -> list[EagerRun]:
     ]
 
 
-def _path(fn: Callable[..., Any], trial: Trial) -> tuple[str, ...]:
+def _path(fn: Callable[..., Any], trial: Trial) -> tuple[tuple[str, str], ...]:
     args, kwargs = trial.start.fresh()
     return tuple(path_of(lambda: fn(*args, **kwargs)))
 

@@ -83,13 +83,19 @@ class OperatorDifference:
 class Probe:
     """A call on which the captured programs are tried: "as given", "negated", ...
 
-    `takes_another_path` says that eager runs other operators, or the same with other constants, than for the given call. `seconds`
-    is eager's time.
+    `takes_another_path` says that eager runs other operators than for the given call, `has_other_constants` that operators get
+    other constants: a number or a size that was passed, or one that the program chose. `seconds` is eager's time.
     """
 
     name: str
     takes_another_path: bool = False
     seconds: float = 0.0
+    has_other_constants: bool = False
+
+    @property
+    def mark(self) -> str:
+        """What stands behind its name, and before the words of the legend."""
+        return "*" if self.takes_another_path else "**" if self.has_other_constants else ""
 
 
 @dataclass(frozen=True, slots=True)

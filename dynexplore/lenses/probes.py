@@ -2,10 +2,10 @@
 
 The idea: that a capture reproduces eager's answer on its own example arguments proves little, because a trace bakes in the path
 that the program took. So the arguments are also tried negated, with other sizes and with other Python numbers, as far as eager
-accepts them, and those for which eager runs other operators are marked.
+accepts them, and those for which eager runs other operators, or the same ones with other constants, are marked.
 
 In: the arguments of a call. Out: `variants(args, kwargs)`: (name, args, kwargs); `path_of(run)`: the operators that eager runs,
-with their constants. PyTorch's counterpart: `check_inputs` in torch/jit/_trace.py, which the user has to provide.
+each with its constants. PyTorch's counterpart: `check_inputs` in torch/jit/_trace.py, which the user has to provide.
 """
 
 from __future__ import annotations
@@ -77,16 +77,16 @@ class _Watching(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self.path: list[str] = []
+        self.path: list[tuple[str, str]] = []
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         constants = [leaf for leaf in tree_leaves((args, kwargs)) if not isinstance(leaf, torch.Tensor)]
-        self.path.append(f"{func} {constants}")
+        self.path.append((str(func), str(constants)))
         return func(*args, **(kwargs or {}))
 
 
-def path_of(run: Callable[[], Any]) -> list[str]:
-    """The operators that a call runs, in order, with their constants."""
+def path_of(run: Callable[[], Any]) -> list[tuple[str, str]]:
+    """The operators that a call runs, in order, each with its constants."""
     watching = _Watching()
     with watching:
         run()

@@ -132,20 +132,37 @@ class _Place:
 
 
 def with_lines_at_top(source: str, added: list[str]) -> str:
-    """A file with lines added after its docstring and its first imports; a line that it contains is not added again.
+    """A file with lines added after its docstring and its first imports; a line that it contains is not added again, nor is an
+    import of what these imports bind.
 
-    >>> with_lines_at_top("import torch\nx = 1\n", ["import torch", "torch.a = 1"])
-    'import torch\ntorch.a = 1\nx = 1\n'
+    >>> with_lines_at_top("import os, torch\nx = 1\n", ["import torch; torch.a = 1"])
+    'import os, torch\ntorch.a = 1\nx = 1\n'
     """
-    line = 1
+    line, imported = 1, set[str]()
     for statement in ast.parse(source).body:
         is_text = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
         if not is_text and not isinstance(statement, ast.Import | ast.ImportFrom):
             break
+        if isinstance(statement, ast.Import):
+            imported |= {name.name for name in statement.names if name.asname is None}
         line = (statement.end_lineno or statement.lineno) + 1
     lines = source.splitlines(keepends=True)
-    more = [f"{text}\n" for text in added if f"{text}\n" not in lines]
+    texts = [_segment(text, each) for text in added for each in ast.parse(text).body if not _is_imported(each, imported)]
+    more = [f"{text}\n" for text in dict.fromkeys(texts) if f"{text}\n" not in lines]
+    if more and line > 1 and not lines[line - 2].endswith("\n"):
+        lines[line - 2] += "\n"
     return "".join([*lines[: line - 1], *more, *lines[line - 1 :]])
+
+
+def _segment(text: str, statement: ast.stmt) -> str:
+    return ast.get_source_segment(text, statement) or ast.unparse(statement)
+
+
+def _is_imported(statement: ast.stmt, imported: set[str]) -> bool:
+    """Whether a statement imports only modules that are imported under the same names."""
+    if not isinstance(statement, ast.Import) or any(name.asname for name in statement.names):
+        return False
+    return all(any(f"{module}.".startswith(f"{name.name}.") for module in imported) for name in statement.names)
 
 
 def _statements(body: list[ast.stmt]) -> Iterator[tuple[ast.stmt, list[ast.stmt]]]:

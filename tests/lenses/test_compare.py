@@ -105,6 +105,21 @@ def test_all_methods_capture_a_plain_function_and_agree() -> None:
     assert comparison["jit.trace"].verdict("other sizes").outcome == "same"
 
 
+def takes_a_number(x: torch.Tensor, n: int) -> torch.Tensor:
+    return x.reshape(x.shape[0] * 2, -1) * n
+
+
+def test_a_mere_constant_is_no_other_path() -> None:
+    """Where only a number or a size differs that eager passes to its operators, the mark and its words say just that."""
+    comparison = dynexplore.compare(takes_a_number, torch.ones(3, 4), 2, methods=["dynexplore"])
+    assert [(probe.name, probe.mark) for probe in comparison.probes] == [
+        ("as given", ""), ("negated", ""), ("other sizes", "**"), ("other numbers", "**"),
+    ]  # fmt: skip
+    for shown in (str(comparison), comparison._repr_html_()):
+        assert "other sizes **" in shown and "takes another path" not in shown
+        assert "** eager runs the operators of the call as given, with other constants" in shown
+
+
 def test_a_trace_bakes_a_branch_in(branch_comparison: Any) -> None:
     """jit.trace answers wrongly, without a word, where eager takes the other side; no other method does."""
     comparison = branch_comparison

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dynexplore.tools.source_fixes import fixes_at, without_cache
+from dynexplore.tools.source_fixes import fixes_at, with_lines_at_top, without_cache
 
 pytestmark = pytest.mark.plain("text is rewritten, and nothing is captured")
 
@@ -69,6 +69,20 @@ def test_torch_is_imported() -> None:
     (fix,) = fixes_at(source, 4)
     assert fix.text.splitlines()[:3] == ['"""Doc."""', "from m import g", "import torch"]
     assert fixes_at(source, 5) == [] and fixes_at("def f(:", 1) == []
+
+
+@pytest.mark.parametrize(
+    ("imports", "has"),
+    [("import logging", True), ("import os, logging", True), ("import logging.handlers", True), ("import logging  # a log", True),
+     ("import logging as logs", False), ("from logging import info", False), ("import logging_tools", False)],
+)  # fmt: skip
+def test_what_the_file_imports_is_not_imported_again(imports: str, has: bool) -> None:
+    """A setting that needs `logging` brings its import only where the first imports of the file do not bind that name."""
+    source = f"import torch._dynamo\n{imports}"  # without a line end
+    changed = with_lines_at_top(source, ["import torch._dynamo", "import logging; torch.a.add(logging.info)"])
+    more = "" if has else "import logging\n"
+    assert changed == f"{source}\n{more}torch.a.add(logging.info)\n"
+    assert with_lines_at_top(changed, ["import logging; torch.a.add(logging.info)"]) == changed
 
 
 def test_a_cache_that_torch_ignores() -> None:
