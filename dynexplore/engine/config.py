@@ -74,9 +74,9 @@ class Config:
     specialize_float: bool = False
     """Specialize on the value of each float argument, instead of making it an input of the graph once it has changed."""
     capture_scalar_outputs: bool = False
-    """Capture `Tensor.item()` as a symbol, instead of breaking the graph."""
+    """Capture `Tensor.item()` as a symbol, instead of breaking the graph. `nopython=True` does so in any case."""
     capture_dynamic_output_shape_ops: bool = False
-    """Capture operators whose output shape is data-dependent (nonzero, unique, boolean masks)."""
+    """Capture operators whose output shape is data-dependent (nonzero, unique, boolean masks), as `nopython=True` does."""
     traceable_tensor_subclasses: tuple[type, ...] = ListedClasses()
     """Tensor subclasses that are treated as plain tensors during capture."""
     nested_graph_breaks: bool = True

@@ -121,12 +121,13 @@ class GraphBuilder:
         self._first_row_at = 0
         self._slices_are_whole = False
         if captures_unbacked_symbols():
-            self.ensure_shape_env()
+            self.fake_mode.ensure_shape_env = self.ensure_shape_env
 
     def release(self) -> None:
         """Release the mapping from real to fake tensors after compilation. It consists of weak references, and
         `torch.utils.swap_tensors` refuses tensors that have any.
         """
+        self.fake_mode.ensure_shape_env = None  # a reference cycle
         describer = self.fake_mode.fake_tensor_converter.meta_converter.describer
         describer.lookup_tensor.clear()
         describer.lookup_storage.clear()

@@ -12,7 +12,7 @@ In: operators, as they are dispatched while the frame is interpreted. Out: `writ
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -20,6 +20,7 @@ from torch._higher_order_ops.utils import registered_hop_fake_fns
 from torch._ops import HigherOrderOperator
 from torch._subclasses.fake_impls import op_implementations_dict
 from torch._subclasses.fake_tensor import (
+    DataDependentOutputException,
     DynamicOutputShapeException,
     FakeTensor,
     FakeTensorMode,
@@ -137,7 +138,7 @@ def _reads_masked_gradients(args: Sequence[Any], kwargs: Mapping[str, Any]) -> b
     """Whether the backward of `x[mask] = values` selects by the mask, with a data-dependent size."""
     _, indices, values = [*args, *kwargs.values()][:3]
     masked = any(index is not None and index.dtype in (torch.bool, torch.uint8) for index in indices)
-    return masked and values.requires_grad and torch.is_grad_enabled() and not captures_dynamic_output_shapes()
+    return masked and values.requires_grad and torch.is_grad_enabled()
 
 
 # Forward-mode AD creates zero tangents without memory. Under a fake mode torch turns such a tensor into non-fake ones
@@ -162,6 +163,7 @@ class EffectTrackingFakeMode(FakeTensorMode):  # type: ignore[no-untyped-call]
     def __init__(self) -> None:
         super().__init__(shape_env=None, allow_non_fake_inputs=False, static_shapes=True)
         self.watching = True
+        self.ensure_shape_env: Callable[[], object] | None = None  # if a data-dependent number or size is to be captured
         self.written: set[int] = set()  # the mutated storages
         self.written_last: set[int] = set()  # those mutated since this was last cleared
         # whether one operator writes to a memory location twice, or may read where it writes: such an operator has no functional
@@ -219,12 +221,20 @@ class EffectTrackingFakeMode(FakeTensorMode):  # type: ignore[no-untyped-call]
     def _carry_out(self, func: Any, types: Sequence[type], args: Sequence[object], kwargs: Mapping[str, object]) -> object:
         inside, self.inside = self.inside, True
         try:
-            if torch.is_inference_mode_enabled():  # FakeTensorMode would turn views that it has seen before into non-views
-                with disable_fake_tensor_cache(self):
-                    return super().dispatch(func, types, args, kwargs)
-            return super().dispatch(func, types, args, kwargs)
+            return self._run(func, types, args, kwargs)
+        except (DataDependentOutputException, DynamicOutputShapeException):
+            if self.shape_env is not None or self.ensure_shape_env is None:
+                raise
+            self.ensure_shape_env()
+            return self._run(func, types, args, kwargs)
         finally:
             self.inside = inside
+
+    def _run(self, func: Any, types: Sequence[type], args: Sequence[object], kwargs: Mapping[str, object]) -> object:
+        if torch.is_inference_mode_enabled():  # FakeTensorMode would turn views that it has seen before into non-views
+            with disable_fake_tensor_cache(self):
+                return super().dispatch(func, types, args, kwargs)
+        return super().dispatch(func, types, args, kwargs)
 
     def _note(self, func: Any, args: Sequence[object], kwargs: Mapping[str, object]) -> None:
         facts = facts_of(func)
@@ -246,7 +256,10 @@ class EffectTrackingFakeMode(FakeTensorMode):  # type: ignore[no-untyped-call]
         if facts.dtype is not None and _argument(facts.dtype, args, kwargs) in _QUANTIZED:
             raise UnsupportedFakeTensorException("a quantized tensor")  # its fake form would be a float tensor
         if func in _PUTS and _reads_masked_gradients(args, kwargs):
-            raise DynamicOutputShapeException(func)
+            if not captures_dynamic_output_shapes():
+                raise DynamicOutputShapeException(func)
+            if self.ensure_shape_env is not None:
+                self.ensure_shape_env()  # AOTAutograd traces the backward with this mode
         if facts.random and any(map(_is_nan, (*args, *kwargs.values()))):
             raise RuntimeError(f"{func}: a chance that is no number")  # NaN passes every range comparison
         if not facts.random and not self.inside and needs_probe(func, args, kwargs):

@@ -1,8 +1,8 @@
 """Unbacked symints: symbols such as `u0` for data-dependent numbers and sizes, of `x.item()` or the length of `nonzero(x)`.
 
 The idea: with `config.capture_scalar_outputs` and `config.capture_dynamic_output_shape_ops` (for sizes also with
-`config.dynamic_shapes = True`) the graph continues after such a number or size. ShapeEnv has no hint for its symbol, so no
-decision can depend on it while tracing.
+`config.dynamic_shapes = True`) the graph continues after such a number or size. With `nopython` both are on, as a graph break would
+be an error. ShapeEnv has no hint for such a symbol, so no decision can depend on it while tracing.
 
 In: ShapeEnv, results of operators. Out: whether unbacked symbols are enabled, where an operator's result contains new ones, and
 the truth of a condition that ShapeEnv can decide. PyTorch's counterpart: torch/fx/experimental/symbolic_shapes.py.
@@ -11,20 +11,43 @@ the truth of a condition that ShapeEnv can decide. PyTorch's counterpart: torch/
 from __future__ import annotations
 
 import contextlib
+import threading
 from collections.abc import Iterator
 from typing import Any
 
 from dynexplore.engine.config import config
 
 
+class _Translation(threading.local):
+    must_be_whole = False
+
+
+_translation = _Translation()
+
+
+@contextlib.contextmanager
+def capturing_for(*, nopython: bool) -> Iterator[None]:
+    """While active, the frame that this thread translates must be one graph, or need not."""
+    before, _translation.must_be_whole = _translation.must_be_whole, nopython
+    try:
+        yield
+    finally:
+        _translation.must_be_whole = before
+
+
 def captures_unbacked_symbols() -> bool:
-    """Whether the configuration captures data-dependent numbers or sizes."""
-    return config.capture_scalar_outputs or captures_dynamic_output_shapes()
+    """Whether data-dependent numbers or sizes are captured."""
+    return captures_scalar_outputs() or captures_dynamic_output_shapes()
+
+
+def captures_scalar_outputs() -> bool:
+    """Whether data-dependent numbers (`x.item()`) are captured."""
+    return config.capture_scalar_outputs or _translation.must_be_whole
 
 
 def captures_dynamic_output_shapes() -> bool:
     """Whether operators with a data-dependent output shape (`nonzero`) are captured."""
-    return config.capture_dynamic_output_shape_ops or config.dynamic_shapes is True
+    return config.capture_dynamic_output_shape_ops or config.dynamic_shapes is True or _translation.must_be_whole
 
 
 def unbacked_bindings(env: Any, value: Any) -> Any:

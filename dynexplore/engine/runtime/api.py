@@ -139,7 +139,8 @@ def optimize(
     """Capture and compile: a decorator for functions, bound methods and nn.Modules, and a context manager.
 
     Args: backend: a name from `list_backends()`, or a callable `(graph, example_inputs) -> callable` or `(graph) -> callable`.
-    nopython: raise `exc.Unsupported` at a graph break instead of continuing in Python. dynamic: if True, sizes are
+    nopython: raise `exc.Unsupported` at a graph break instead of continuing in Python; data-dependent numbers and sizes are
+    captured, as with `config.capture_scalar_outputs` and `config.capture_dynamic_output_shape_ops`. dynamic: if True, sizes are
     symbols from the first call on; if False, never; if None, once a size has changed. disable: if True, nothing is compiled, as
     with the environment variable DYNEXPLORE_DISABLE=1. guard_filter_fn: a function that receives a list with one
     GuardFilterEntry per guard, and returns a list of bools: True for each guard to check. The filters in torch.compiler work, too.

@@ -21,8 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from dynexplore.engine.config import config
-from dynexplore.engine.graph.unbacked_symints import captures_dynamic_output_shapes
+from dynexplore.engine.graph.unbacked_symints import captures_dynamic_output_shapes, captures_scalar_outputs
 from dynexplore.engine.provenance.sources import Source
 from dynexplore.engine.specialization.marks import unbacked
 
@@ -42,7 +41,7 @@ def make_shape_env(
     return _shape_env_class()(
         depends_on_data=depends_on_data,
         is_size_oblivious=is_size_oblivious,
-        allow_scalar_outputs=config.capture_scalar_outputs,
+        allow_scalar_outputs=captures_scalar_outputs(),
         allow_dynamic_output_shape_ops=captures_dynamic_output_shapes(),
     )
 

@@ -24,6 +24,7 @@ from dynexplore.engine.bytecode import Step, read
 from dynexplore.engine.events import UserFrame
 from dynexplore.engine.gc_control import gc_disabled
 from dynexplore.engine.graph.builder import GraphBuilder
+from dynexplore.engine.graph.unbacked_symints import capturing_for
 from dynexplore.engine.graph_breaks import GraphBreak
 from dynexplore.engine.phases import timed
 from dynexplore.engine.policy.error_on_graph_break import breaks_are_errors
@@ -92,7 +93,7 @@ def translate(request: TranslationRequest) -> Translation:
     restart: RestartPoint | None = None
     size_oblivious = not request.backend_size_guards.guards_sizes
     for attempt in range(1, ATTEMPTS + 1):
-        with gc_disabled(), progress.of_an_attempt():
+        with gc_disabled(), progress.of_an_attempt(), capturing_for(nopython=request.nopython):
             translator = Translator(request, attempt, restart, size_oblivious=size_oblivious)
             try:
                 outcome = translator.run()

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from dynexplore.engine.aliasing.storage import storage_of
-from dynexplore.engine.config import config
 from dynexplore.engine.graph.numpy_operators import IN_PLACE, numpy_operator, torch_numpy
+from dynexplore.engine.graph.unbacked_symints import captures_scalar_outputs
 from dynexplore.engine.provenance.sources import CallSource, ObjectSource, Source
 from dynexplore.engine.variables.containers.ranges import SliceVariable
 from dynexplore.engine.variables.containers.sequence import ListVariable, TupleVariable
@@ -139,7 +139,7 @@ class ArrayVariable(VariableTracker):
     def _number(self, ctx: TraceContext, name: str) -> VariableTracker:
         """The element as a Python number: a graph break, or a symbol if these are captured."""
         cls, operation = _NUMBER_OF[name]
-        if not config.capture_scalar_outputs:
+        if not captures_scalar_outputs():
             ctx.break_graph("DX101", operation=operation)
         number = self.tensor.call_method(ctx, "item", (), {})
         row = rule_for(cls)

@@ -1,9 +1,9 @@
 """Unbacked numbers, which depend on tensor data, and the program's assertions about them.
 
-The idea: `x.item()` breaks the graph, because a Python number is needed there. Under `config.capture_scalar_outputs` it becomes a
-node whose result is an unbacked symbol, usable in arithmetic and as an argument of operators. The program can assert properties of
-the symbol (that a size is positive, say) with `torch._check`, which the graph then checks at run time, and of all elements of a
-tensor with `torch._check_tensor_all`.
+The idea: `x.item()` breaks the graph, because a Python number is needed there. Under `config.capture_scalar_outputs`, and
+with `nopython`, it becomes a node whose result is an unbacked symbol, usable in arithmetic and as an argument of operators. The
+program can assert properties of the symbol (that a size is positive, say) with `torch._check`, which the graph then checks at run
+time, and of all elements of a tensor with `torch._check_tensor_all`.
 
 In: `item`, `tolist`, `torch._check...`. Out: symbolic numbers, lists of them. PyTorch's counterpart: `method_item` and
 `method_tolist` in torch/_dynamo/variables/tensor.py, `handle_check` in torch.py.
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from dynexplore.engine.config import config
+from dynexplore.engine.graph.unbacked_symints import captures_scalar_outputs
 from dynexplore.engine.variables.containers.sequence import ListVariable
 from dynexplore.engine.variables.contract.base import Args, Kwargs, VariableTracker
 from dynexplore.engine.variables.operators import compare
@@ -34,7 +34,7 @@ LONGEST_LIST = 64
 
 @method(torch.Tensor, "item")
 def _item(ctx: TraceContext, tensor: TensorVariable, args: Args, kwargs: Kwargs) -> VariableTracker:
-    if not config.capture_scalar_outputs or args or kwargs or tensor.fake.is_complex():
+    if not captures_scalar_outputs() or args or kwargs or tensor.fake.is_complex():
         ctx.break_graph(DATA_DEPENDENT_METHODS["item"], operation="Tensor.item()")
     return ctx.operation("call_method", "item", [tensor], {})
 
@@ -44,7 +44,7 @@ def _tolist(ctx: TraceContext, tensor: TensorVariable, args: Args, kwargs: Kwarg
     """A number, or nested lists of them."""
     fake = tensor.fake
     small = all(isinstance(size, int) for size in fake.shape) and fake.numel() <= LONGEST_LIST
-    if not config.capture_scalar_outputs or args or kwargs or not small:
+    if not captures_scalar_outputs() or args or kwargs or not small:
         ctx.break_graph(DATA_DEPENDENT_METHODS["tolist"], operation="Tensor.tolist()")
     if fake.dim() == 0:
         return tensor.call_method(ctx, "item", (), {})

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import dynexplore
-from engine_checks import assert_same_as_eager, graphs_compiled
+from engine_checks import CountingBackend, assert_same_as_eager, graphs_compiled
 
 X = torch.tensor([[1.0, -2.0, 3.0], [4.0, 0.0, -6.0]])
 N = torch.tensor(3)
@@ -208,3 +208,78 @@ def test_a_size_that_data_told_is_equal_to_another_one_by_chance() -> None:
     """As many rows are chosen as there are, twice: the graph made for that call serves calls that choose fewer of them."""
     then = [(torch.arange(6.0), torch.tensor(-1.0)), (torch.arange(7.0), torch.tensor(2.5)), (torch.arange(9.0), torch.tensor(1.5))]
     assert_same_as_eager(rows_above, torch.arange(4.0), torch.tensor(-1.0), then=then, graphs=4, recompiles=2)
+
+
+# -- nopython -----------------------------------------------------------------------------------------------------------
+
+
+def assigns_by_a_mask(x: Any) -> Any:
+    y = x * 3
+    y[x > 0] = x[x > 0].exp()
+    return y
+
+
+def adds_at_rows(x: Any) -> Any:
+    out = torch.zeros_like(x)
+    for column in range(x.shape[1]):
+        (rows,) = torch.where(x[:, column] > 0)
+        out[rows] += x[rows] * column
+    return out
+
+
+def splits_by_a_list(x: Any) -> Any:
+    first, second = (x > 0).sum(1).tolist()
+    torch._check(first + second <= 6)
+    return x.flatten()[: first + second] + first
+
+
+CARRIED = [
+    nonzero, masks, uniques, selects, repeats, reads_a_number, reads_a_list, assigns_by_a_mask, adds_at_rows, splits_by_a_list,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("inner", ["eager", "aot_eager"])
+@pytest.mark.parametrize("fn", CARRIED)
+def test_a_whole_graph_carries_what_only_the_data_can_tell(fn: Any, inner: str) -> None:
+    """With `nopython` both options are on. Values, sizes and gradients are eager's for any data, in one graph."""
+    backend = CountingBackend(inner)
+    compiled = dynexplore.optimize(backend, nopython=True)(fn)
+    for data in (X, -X, X + 7, torch.zeros(2, 3), torch.eye(2, 3)):
+        results = []
+        for call in (fn, compiled):
+            x = data.clone().requires_grad_(fn not in (uniques, reads_a_number, reads_a_list))
+            result = call(x)
+            parts = result if isinstance(result, tuple) else (result,)
+            total = sum(part.sum() for part in parts)
+            if x.requires_grad and total.requires_grad:
+                total.backward()
+            results.append((*parts, x.grad))
+        for expected, found in zip(*results, strict=True):
+            assert (expected is None) is (found is None)
+            assert expected is None or torch.equal(expected, found)
+    assert len(backend.graphs) == 1
+
+
+def test_a_whole_graph_has_no_branch_on_what_it_carries() -> None:
+    """The error names the branch, not the number; and a function that may break still breaks at the number."""
+    with pytest.raises(dynexplore.exc.Unsupported, match="DX104"):
+        dynexplore.optimize("eager", nopython=True)(branches)(X)
+    assert_same_as_eager(branches, X, graphs=2, breaks=["DX101"])
+
+
+def test_a_gradient_through_an_assignment_by_a_mask_is_carried() -> None:
+    """The backward selects by the mask. It breaks a graph that may break, and is in a whole one."""
+
+    def assigns(x: Any, values: Any) -> Any:
+        y = x * 2
+        y[torch.tensor([True, False])] = values
+        return y.sin()
+
+    values = torch.ones(1, 3, requires_grad=True)
+    assert "DX107" in assert_same_as_eager(assigns, X, values).breaks
+    backend = CountingBackend("aot_eager")
+    compiled = dynexplore.optimize(backend, nopython=True)(assigns)
+    (expected,) = torch.autograd.grad(assigns(X, values).sum(), values)
+    (found,) = torch.autograd.grad(compiled(X, values).sum(), values)
+    assert torch.equal(found, expected)
+    assert len(backend.graphs) == 1
