@@ -25,6 +25,7 @@ torch.compile's modified code for the same purpose.
 from __future__ import annotations
 
 import ast
+import itertools
 import keyword
 import re
 from collections import Counter
@@ -241,6 +242,11 @@ class _Writer:
         if rest:
             self.handler = rest[0]
 
+    def handler_depth(self) -> int:
+        """How many stack values the handler keeps: it begins by storing the exception, and then each of them."""
+        stores = itertools.takewhile(lambda step: step.op == "STORE_FAST", self.steps[self.handler :])
+        return sum(1 for _ in stores) - 1
+
     def fresh(self) -> str:
         """A new variable name."""
         self.new += 1
@@ -362,8 +368,10 @@ class _Block:
 
     def _covered(self, role: str) -> None:
         """Emit the instruction that broke, or the call of a callee that runs it: exceptions continue in a resume function."""
+        self.flush()
+        below = self.stack[: self.writer.handler_depth()]
         inner = self._until(lambda step: step.role == role)
-        handler = _Block(self.writer, self.steps, self.places, [_Value(ast.Name("___raised"))], failure="___raised")
+        handler = _Block(self.writer, self.steps, self.places, [*below, _Value(ast.Name("___raised"))], failure="___raised")
         self.statements.append(_try(inner or [ast.Pass()], "___raised", handler.run(self.writer.handler)))
         if self.branch is not None and self.branch[0].op == "FOR_ITER":
             self._goes_round(*self.branch)

@@ -1,8 +1,9 @@
 """Code generation at a graph break: run the graph, run the instruction that broke, call a resume function for the rest.
 
 The idea: stack values are stored in temporaries and live locals in their variables, side effects are replayed, the part of the
-stack that the instruction needs is restored, and the original instruction is emitted. At each of its successors (the next
-instruction, its jump target, the exception handler that covers it) the code calls a resume function.
+stack that the instruction needs is restored (all of it if the program may observe when its values are released, observed_stack.py),
+and the original instruction is emitted. At each of its successors (the next instruction, its jump target, the exception handler
+that covers it) the code calls a resume function.
 
 In: an attempt that stopped at its restart point. Out: a `Translation` of the code before the break.
 PyTorch's counterpart: `compile_subgraph` in torch/_dynamo/output_graph.py, and `break_graph_if_unsupported` and `generic_jump` in
@@ -11,7 +12,8 @@ torch/_dynamo/symbolic_convert.py.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 from dynexplore.engine.bytecode import Label, live_locals
@@ -22,6 +24,7 @@ from dynexplore.engine.translate.broken_unit import BrokenUnit
 from dynexplore.engine.translate.codegen import CodeGenerator
 from dynexplore.engine.translate.contract.request import SkipFrame, Translation
 from dynexplore.engine.translate.handlers.names import guard_on_binding
+from dynexplore.engine.translate.resume import write_stack
 from dynexplore.engine.translate.resume_call import ResumeCalls, Slot
 from dynexplore.engine.translate.skip_frames import is_scalar_only_so_far, skip_frame_at_break
 from dynexplore.engine.translate.stack_shape import Shape, shape_after
@@ -161,9 +164,9 @@ class BreakWriter:
         return live
 
     def _entry_locals(self) -> list[str]:
-        """Argument slots that held a value at entry and are plain locals of the original code, or values of its stack."""
+        """Argument slots that held a value at entry and are plain locals of the original code, or values of a frame's stack."""
         resume = self.ctx.resume
-        own = {*self.parsed.code.co_varnames, *(resume.stack_parameters if resume is not None else ())}
+        own = {*self.parsed.code.co_varnames, *(resume.stack_parameters_of_all if resume is not None else ())}
         cells = {*self.parsed.code.co_cellvars, *self.parsed.code.co_freevars}
         return [name for name in self.ctx.request.slot_names if name in own and name not in cells
                 and name in self.ctx.request.values]
@@ -179,14 +182,17 @@ class BreakWriter:
         if jump is not None:
             after_jump, untouched_jump = shape_after(shape, self.unit.steps, jumped=True)
             untouched = min(untouched, untouched_jump)
-        with writer.role("restore stack"):
-            for slot in slots[untouched:]:
-                self._load_slot(slot)
-            if self.unit.raises:
-                self._release_exception(slots[: self.broken.handler.depth] if self.broken.handler is not None else ())
-        failed, jumped = Label("failed"), Label("jumped")
         handler = self.broken.handler
-        with writer.covered_by(failed if handler is not None else None), writer.role("original instruction"):
+        with writer.role("restore stack"):
+            if self.resumes.on_stack:
+                self._move_to_stack(slots)
+            else:
+                for slot in slots[untouched:]:
+                    self._load_slot(slot)
+                if self.unit.raises:
+                    self._clear_temporaries(slots[: handler.depth] if handler is not None else ())
+        failed, jumped = Label("failed"), Label("jumped")
+        with self._covered_by(failed), writer.role("original instruction"):
             self.unit.write(writer, jumped if jump is not None else None)
         if not self.unit.ends_here:
             if self.graph_break.kind.id == SIZE_OF_DATA and len(self.graph_break.user_stack) == 1:
@@ -200,9 +206,25 @@ class BreakWriter:
             writer.mark(failed)
             self.resumes.resume_handler(slots)
 
-    def _release_exception(self, read_by_handler: Iterable[Slot]) -> None:
-        """Clear the other temporaries: one that held the exception would make a reference cycle through the traceback's frame."""
-        needed = {*read_by_handler, *self.resumes.shadowed.values(), *self.resumes.other_cells.values()}
+    def _covered_by(self, failed: Label) -> AbstractContextManager[None]:
+        """Cover what is written inside by the handler of the broken instruction, if it has one: it continues at `failed`."""
+        handler = self.broken.handler
+        if handler is None:
+            return self.writer.covered_by(None)
+        return self.writer.covered_by(failed, handler.depth if self.resumes.on_stack else 0)
+
+    def _move_to_stack(self, slots: Sequence[Slot]) -> None:
+        """Move all values to the stack, where the instruction finds its operands: as in eager, nothing else holds them."""
+        write_stack(self.writer, slots)
+        self._clear_temporaries(self._still_needed(), moved=slots)
+
+    def _still_needed(self) -> Iterable[Slot]:
+        """The temporaries that are read after the instruction, beside those of cells."""
+        return ()
+
+    def _clear_temporaries(self, needed_later: Iterable[Slot], moved: Sequence[Slot] = ()) -> None:
+        """Clear the other temporaries. One that held the exception would make a reference cycle through the traceback's frame."""
+        needed = {*needed_later, *moved, *self.resumes.shadowed.values(), *self.resumes.other_cells.values()}
         for name in self.generator.temporaries:
             if name not in needed:
                 self.writer.load_const(None)

@@ -19,13 +19,15 @@ in the outermost frame.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from functools import partial
 from types import CodeType
 
 from dynexplore.engine.bytecode import Instruction, Label, Writer, assemble
 from dynexplore.engine.native import skip_code
 from dynexplore.engine.records import record
 from dynexplore.engine.translate.broken_unit import BrokenUnit
-from dynexplore.engine.translate.nested_resume import callee_name, callee_parameters
+from dynexplore.engine.translate.nested_resume import callee_name, callee_parameters, write_moving_call
 from dynexplore.engine.translate.resume import write_stack
 
 _VARARGS, _VARKEYWORDS, _NESTED = 0x04, 0x08, 0x10
@@ -73,17 +75,19 @@ class CarrierWriter:
         self.of_callee: Carrier | None = None
         self.writer = Writer(self.original)
 
-    def innermost(self, stack: Sequence[bool]) -> Carrier:
-        """The carrier that runs the instruction. `stack`: the slots that the instruction reads, bottom first; True is a value."""
-        names = [f"___stack{depth}" if is_value else None for depth, is_value in enumerate(stack)]
-        self.parameters += [name for name in names if name is not None]
+    def innermost(self, stack: Sequence[bool], handler_depth: int) -> Carrier:
+        """The carrier that runs the instruction.
+
+        `stack`: the slots that it holds, bottom first; True is a value. `handler_depth`: how many of them the handler keeps.
+        """
+        names = self._stack_parameters(stack)
         fell, jumped = self._outcome(jumped=False), self._outcome(jumped=True)
         label, failed = Label("jumped"), Label("failed")
         writer = self.writer
         writer.prologue((), self.freevars, self.original.co_cellvars)
         with writer.at(self.unit.broken, self.unit.parsed.nearest_with_line(self.unit.broken).position):
             write_stack(writer, names)
-            with writer.covered_by(failed if self._caught is not None else None), writer.role("original instruction"):
+            with self._covered_by(failed, handler_depth), writer.role("original instruction"):
                 self.unit.write(writer, label if jumped is not None else None)
             if fell is not None:
                 self._return(fell)
@@ -96,24 +100,56 @@ class CarrierWriter:
             self._write_handler(failed)
         return self._carrier()
 
-    def around(self, callee: Carrier) -> Carrier:
-        """The carrier that calls its callee's carrier."""
+    def around(self, callee: Carrier, stack: Sequence[bool], handler_depth: int) -> Carrier:
+        """The carrier that calls its callee's carrier. It appends the values of its stack to the outcome."""
         function, *arguments = callee.parameters_in_caller
         self.of_callee = callee
+        names = self._stack_parameters(stack)
         failed = Label("failed")
         writer = self.writer
         writer.prologue((), self.freevars, self.original.co_cellvars)
         with writer.at(self.unit.broken, self.unit.parsed.nearest_with_line(self.unit.broken).position):
-            with writer.covered_by(failed if self._caught is not None else None), writer.role("call carrier"):
+            write_stack(writer, names)
+            with self._covered_by(failed, handler_depth), writer.role("call carrier"):
                 writer.emit("NOP")
-                writer.call_helper(
-                    lambda: writer.load_fast(function),
-                    *[lambda name=name: writer.load_fast_and_clear(name) for name in arguments],
-                )
+                moved = [partial(writer.load_fast_and_clear, name) for name in arguments]
+                write_moving_call(writer, [partial(writer.load_fast, function), *moved])
             with writer.role("return"):
+                if any(stack):
+                    self._append_stack(stack)
                 writer.return_value()
             self._write_handler(failed)
         return self._carrier()
+
+    def _stack_parameters(self, stack: Sequence[bool]) -> list[str | None]:
+        """Add a parameter for each value of the stack; returns them from the bottom, None for a NULL."""
+        names = [f"___stack{depth}" if is_value else None for depth, is_value in enumerate(stack)]
+        self.parameters += [name for name in names if name is not None]
+        return names
+
+    def _covered_by(self, failed: Label, depth: int) -> AbstractContextManager[None]:
+        return self.writer.covered_by(failed if self._caught is not None else None, depth if self._caught is not None else 0)
+
+    def _append_stack(self, stack: Sequence[bool]) -> None:
+        """Append the values below an outcome, which is on top, to it."""
+        writer, outcome = self.writer, self._store_result()
+        own = [name for name, is_value in self._pop(stack) if is_value]
+        writer.load_fast(outcome)
+        for name in own:
+            writer.load_fast(name)
+        writer.build_tuple(len(own))
+        writer.binary("+")
+
+    def _store_result(self) -> str:
+        """Pop the top of the stack into a new local variable."""
+        name = f"___result{len(self.temporaries)}"
+        self.temporaries.append(name)
+        self.writer.store_fast(name)
+        return name
+
+    def _pop(self, shape: Sequence[bool]) -> list[tuple[str, bool]]:
+        """Pop these slots, the top last; returns the local variable of each, from the bottom, and whether it holds a value."""
+        return [(self._store_result(), is_value) for is_value in reversed(shape)][::-1]
 
     @property
     def _caught(self) -> Outcome | None:
@@ -130,17 +166,12 @@ class CarrierWriter:
     def _return(self, outcome: Outcome) -> None:
         """Return an outcome, whose results are on the stack."""
         writer = self.writer
-        names = []
         with writer.role("return"):
-            for is_value in reversed(outcome.results):
-                name = f"___result{len(self.temporaries)}"
-                self.temporaries.append(name)
-                writer.store_fast(name)
-                names += [name] if is_value else []
+            names = [name for name, is_value in self._pop(outcome.results) if is_value]
             several = len(self.outcomes) > 1
             if several:
                 writer.load_const(self.outcomes.index(outcome))
-            for name in reversed(names):
+            for name in names:
                 writer.load_fast(name)
                 if outcome.caught:  # avoids a reference cycle through the traceback's frame
                     writer.load_const(None)

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 from dynexplore.engine.bytecode import Label
 from dynexplore.engine.graph_breaks import GraphBreak
+from dynexplore.engine.native import TailCall, finish_call
 from dynexplore.engine.specialization.loop_carried import note_dynamic_output_shape
 from dynexplore.engine.translate.break_code import SIZE_OF_DATA, BreakWriter, may_hold_tensor
 from dynexplore.engine.translate.broken_unit import BrokenUnit
@@ -27,7 +28,7 @@ from dynexplore.engine.translate.contract.request import SkipFrame, Translation
 from dynexplore.engine.translate.handlers.names import guard_on_binding
 from dynexplore.engine.translate.nested_frames import forwarding_frames
 from dynexplore.engine.translate.nested_resume import write_callee_call
-from dynexplore.engine.translate.resume import ResumeCode
+from dynexplore.engine.translate.resume import ResumeCode, write_stack
 from dynexplore.engine.translate.resume_call import ResumeCalls, Slot
 from dynexplore.engine.translate.stack_shape import Shape, shape_after
 from dynexplore.engine.translate.symbolic_frame import NULL, SymbolicFrame
@@ -145,6 +146,9 @@ class NestedBreakWriter(BreakWriter):
             raise SkipFrame("the instruction that breaks changes a local variable")
         if not ctx.request.break_chains.admit([(frame.parsed.code, frame.current.offset) for frame in ctx.frames.chain]):
             raise SkipFrame("the callee broke here in several other chains")
+        on_stack = any(frame.on_stack for frame in (self.resumes, *self.callees))
+        for frame in (self.resumes, *self.callees):
+            frame.on_stack = on_stack
         for step in self.leaf.unit.steps:
             if "FAST" in step.op:
                 guard_on_binding(self.leaf.frame, step.arg, ctx)
@@ -174,22 +178,32 @@ class NestedBreakWriter(BreakWriter):
         shape = self.leaf.shape
         after, untouched = shape_after(shape, unit.steps, jumped=False)
         outcomes = []
+        after_jump: Shape = ()
         if unit.jump is not None:
             after_jump, untouched_jump = shape_after(shape, unit.steps, jumped=True)
             untouched = min(untouched, untouched_jump)
+        on_stack = self.resumes.on_stack
+        if on_stack:
+            untouched = 0  # the carrier holds and returns the whole stack
+        if unit.jump is not None:
             outcomes.append(Outcome(len(self.callees), unit.targets()[-1 - (self.leaf.broken.handler is not None)],
                                     after_jump[untouched:], jumped=True))
         if not unit.ends_here:
             outcomes.append(Outcome(len(self.callees), unit.targets()[0], after[untouched:]))
         for level, callee in enumerate(self.callees, 1):
-            if callee.broken.handler is not None:
-                outcomes.append(Outcome(level, callee.broken.handler.target, (True,), caught=True))
+            around = callee.broken.handler
+            if around is not None:
+                below = callee.shape[: around.depth] if on_stack else ()
+                outcomes.append(Outcome(level, around.target, (*below, True), caught=True))
         is_here = len(self.graph_break.user_stack) == len(self.ctx.frames.chain)
         if self.graph_break.kind.id == SIZE_OF_DATA and is_here and not unit.ends_here:
             note_dynamic_output_shape(self.leaf.parsed, self.leaf.parsed.next_unit(self.leaf.broken))
         failed = Label("failed")
         handler = self.broken.handler
-        with writer.covered_by(failed if handler is not None else None), writer.role("call carrier"):
+        if on_stack:
+            with writer.role("restore stack"):
+                write_stack(writer, slots)
+        with self._covered_by(failed), writer.role("call carrier"):
             writer.emit("NOP")
             self._call_carriers(outcomes, slots, untouched)
         with writer.role("resume"):
@@ -202,10 +216,19 @@ class NestedBreakWriter(BreakWriter):
         """Call the outermost carrier with its own arguments and those of all others."""
         carriers, passed = self._carriers(outcomes, untouched)
         operands = self._operands(untouched)
+        moves = self.resumes.on_stack  # then nothing but the carriers may hold their arguments
+        if moves:
+            self.writer.begin_call()
+            self.writer.load_const(finish_call)
+            self.writer.callable_ready()
         self.writer.begin_call()
+        if moves:
+            self.writer.load_const(TailCall)
+            self.writer.callable_ready()
         self.callees[0].push_function_of(carriers[0].code)
-        self.writer.callable_ready()
-        count = 0
+        if not moves:
+            self.writer.callable_ready()
+        count = int(moves)
         for level, callee in enumerate(self.callees):
             if level:
                 callee.push_function_of(carriers[level].code)
@@ -218,10 +241,14 @@ class NestedBreakWriter(BreakWriter):
                 else:
                     callee.load_cell_content(callee.parsed.code.co_varnames[0])
             count += len(passed[level])
-        if self.leaf.unit.raises:
+        if moves:
+            self._clear_temporaries(self._left_by_callees(), moved=slots)
+        elif self.leaf.unit.raises:
             is_caught = bool(outcomes) or self.broken.handler is not None
-            self._release_exception({*slots, *self._left_by_callees()} - operands if is_caught else ())
+            self._clear_temporaries({*slots, *self._left_by_callees()} - operands if is_caught else ())
         self.writer.call(count)
+        if moves:
+            self.writer.call(1)
 
     def _carriers(self, outcomes: Sequence[Outcome], untouched: int) -> tuple[list[Carrier], list[list[str]]]:
         """The carrier of each callee, outermost first, and the arguments of each; "" is the content of a cell in slot 0."""
@@ -237,12 +264,12 @@ class NestedBreakWriter(BreakWriter):
             has_first_content = is_read and callee.has_content(first)
             writer = CarrierWriter(callee.unit, names, outcomes, level, has_first_content)
             values = [callee.locals[name] for name in names]
-            if carriers:
-                carriers.insert(0, writer.around(carriers[0]))
-            else:
-                on_stack = callee.slots[untouched:]
-                carriers.append(writer.innermost([slot is not None for slot in on_stack]))
-                values += [slot for slot in on_stack if slot is not None]
+            is_leaf = callee is self.leaf
+            on_stack = callee.slots[untouched:] if is_leaf else callee.slots if callee.on_stack else []
+            shape = [slot is not None for slot in on_stack]
+            depth = callee.broken.handler.depth if callee.on_stack and callee.broken.handler is not None else 0
+            carriers.insert(0, writer.innermost(shape, depth) if is_leaf else writer.around(carriers[0], shape, depth))
+            values += [slot for slot in on_stack if slot is not None]
             passed.insert(0, ["", *values] if has_first_content else values)
         return carriers, passed
 
@@ -251,7 +278,9 @@ class NestedBreakWriter(BreakWriter):
             yield from (*callee.slots, *callee.locals.values(), *callee.cells.values())
 
     def _operands(self, untouched: int) -> set[str]:
-        """The temporaries with the stack values that only the instruction reads: it releases them."""
+        """The temporaries with stack values that the carriers take over: if not all, those that only the instruction reads."""
+        if self.resumes.on_stack:
+            return {slot for callee in self.callees for slot in callee.slots if slot is not None}
         handler = self.leaf.broken.handler
         lowest = max(untouched, handler.depth if handler is not None else 0)
         return {slot for slot in self.leaf.slots[lowest:] if slot is not None}
@@ -264,6 +293,7 @@ class NestedBreakWriter(BreakWriter):
             return
         several = len(outcomes) > 1
         outcome_name, number = self.generator.store_temporary(), ""
+        self.resumes.pop_stack(slots)
         if several:
             writer.load_fast(outcome_name)
             writer.load_const(0)
@@ -276,17 +306,32 @@ class NestedBreakWriter(BreakWriter):
                 writer.load_const(index)
                 writer.is_op()
                 writer.pop_jump_if_false(following)
-            count = sum(outcome.results)
+            below, outer = self._returned_stacks(outcome)
+            count = sum(outcome.results) - len(below)
             writer.load_fast(outcome_name)
-            writer.unpack_sequence(count + several)
+            writer.unpack_sequence(several + len(below) + count + len(outer))
             if several:
                 writer.pop_top()
+            for slot in below:
+                writer.store_fast(slot)
             values = [self.generator.store_temporary() for _ in range(count)]
+            for slot in outer:
+                writer.store_fast(slot)
             writer.load_const(None)
             writer.store_fast(outcome_name)
             self._return_resume_call(outcome, values, slots, untouched)
             if index < len(outcomes) - 1:
                 writer.mark(following)
+
+    def _returned_stacks(self, outcome: Outcome) -> tuple[list[str], list[str]]:
+        """The temporaries of stack values that an outcome returns: before its exception, and after its results."""
+        if not self.resumes.on_stack:
+            return [], []
+        callee = self.callees[outcome.level - 1]
+        handler = callee.broken.handler
+        below = callee.slots[: handler.depth] if outcome.caught and handler is not None else []
+        outer = [slot for around in reversed(self.callees[: outcome.level - 1]) for slot in around.slots]
+        return [slot for slot in below if slot is not None], [slot for slot in outer if slot is not None]
 
     def _return_resume_call(self, outcome: Outcome, values: list[str], slots: list[Slot], untouched: int) -> None:
         """Return the call of the resume function of the chain up to the frame that continues."""
@@ -347,9 +392,15 @@ class CallOfCallee(BreakWriter):
         translation.separate_callee = True
         return translation
 
+    def _entry_locals(self) -> list[str]:
+        taken_by_callee = set(self.callee.parameters_in_caller)
+        return [name for name in super()._entry_locals() if name not in taken_by_callee]
+
     def _write_original(self, slots: list[Slot]) -> None:
         failed, handler = Label("failed"), self.broken.handler
-        with self.writer.covered_by(failed if handler is not None else None):
+        if self.resumes.on_stack:
+            self._move_to_stack(slots)
+        with self._covered_by(failed):
             self.writer.emit("NOP")
             write_callee_call(self.writer, self.callee.parameters_in_caller)
         self.resumes.resume(self.unit.targets()[0], slots, (True,))

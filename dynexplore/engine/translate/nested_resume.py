@@ -15,7 +15,7 @@ In: the resume code of a callee. Out: parameter names, and the call. PyTorch's c
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Sequence
 from types import CodeType
 
 from dynexplore.engine.bytecode import Writer
@@ -55,9 +55,11 @@ def callee_parameters(callee: str, own: tuple[str, ...], of_its_callee: tuple[st
 def write_callee_call(writer: Writer, parameters: tuple[str, ...]) -> None:
     """Call the resume function of the callee with the parameters that are for it; as in eager, only its frame holds them then."""
     with writer.role(RESUME_CALLEE):
-        writer.call_helper(
-            lambda: writer.load_const(finish_call),
-            lambda: writer.call_helper(
-                lambda: writer.load_const(TailCall), *[lambda name=name: writer.load_fast_and_clear(name) for name in parameters]
-            ),
-        )
+        write_moving_call(writer, [lambda name=name: writer.load_fast_and_clear(name) for name in parameters])  # type: ignore[misc]
+
+
+def write_moving_call(writer: Writer, loads: Sequence[Callable[[], object]]) -> None:
+    """Call a function; `loads` push it and its arguments. The caller's stack does not hold them during the call."""
+    writer.call_helper(
+        lambda: writer.load_const(finish_call), lambda: writer.call_helper(lambda: writer.load_const(TailCall), *loads)
+    )

@@ -28,7 +28,7 @@ from types import CodeType
 from dynexplore.engine.bytecode import FACTS, Instruction, Label, ParsedCode, Writer, argument_slots, assemble, name_of_code, read
 from dynexplore.engine.bytecode.reader import remember_name
 from dynexplore.engine.records import record
-from dynexplore.engine.translate.nested_resume import callee_name, callee_parameters, write_callee_call
+from dynexplore.engine.translate.nested_resume import callee_name, callee_parameters, parameter_at, write_callee_call
 
 _VARARGS, _VARKEYWORDS, _NESTED = 0x04, 0x08, 0x10
 _GENERATOR_FLAGS = 0x20 | 0x80 | 0x200  # CO_GENERATOR, CO_COROUTINE, CO_ASYNC_GENERATOR
@@ -98,6 +98,16 @@ class ResumeCode:
         """The parameters for it in a caller's resume function."""
         own = self.own_parameters
         return callee_parameters(self.callee_name, own, self.parameters[len(own) :])
+
+    @property
+    def stack_parameters_of_all(self) -> tuple[str, ...]:
+        """The parameters of stack values: its own, and those of the callees in which it resumes."""
+        names = [name for name in self.stack_parameters if name is not None]
+        callee = self.inner
+        while callee is not None:
+            names += [parameter_at(callee.callee_name, name) for name in callee.stack_parameters if name is not None]
+            callee = callee.inner
+        return tuple(names)
 
     @property
     def callee_names(self) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ PyTorch's counterpart: `create_call_resume_at` in torch/_dynamo/symbolic_convert
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -23,7 +23,9 @@ from dynexplore.engine.bytecode import Instruction, argument_slots, live_locals,
 from dynexplore.engine.native import TailCall
 from dynexplore.engine.provenance.sources import LocalSource
 from dynexplore.engine.specialization.loop_carried import stored_around
+from dynexplore.engine.translate.handlers.observed_end import has_finalizer
 from dynexplore.engine.translate.injected_locals import TAIL_CALL
+from dynexplore.engine.translate.observed_stack import stack_ends_observably
 from dynexplore.engine.translate.resume import NOT_BOUND, ResumeCode, make_resume_code
 from dynexplore.engine.translate.stack_shape import Shape
 from dynexplore.engine.translate.unique_names import NUMBERS
@@ -38,8 +40,16 @@ Slot = str | None  # the temporary that holds a stack value; None for NULL
 
 
 def _came_as_local(value: VariableTracker) -> bool:
-    """Whether an object came in as a local of the frame."""
-    return isinstance(value.source, LocalSource) and not value.source.is_cell
+    """Whether an object came in as a local of the frame; or in another way (in an iterator), and its class has a `__del__`."""
+    source = value.source
+    return (isinstance(source, LocalSource) and not source.is_cell) or (source is not None and _has_finalizer(value))
+
+
+def _has_finalizer(value: VariableTracker) -> bool:
+    try:
+        return has_finalizer(value.python_type())
+    except NotImplementedError:
+        return False
 
 
 def _finalization_is_observable(value: VariableTracker) -> bool:
@@ -64,6 +74,7 @@ class ResumeCalls:
         self.deleted = broken.argval if broken.opname in ("DELETE_FAST", "DELETE_DEREF") else None  # the variable that it unbinds
         self.shadowed: dict[str, str] = {}  # name of a cell variable -> the temporary with the value in its slot
         self.other_cells: dict[str, str] = {}  # name of a cell variable -> the temporary with a cell other than the frame's
+        self.on_stack = stack_ends_observably(self.frame)  # whether the stack holds all of its values while the instruction runs
         self.is_resume = self.ctx.resume is not None
         self.loops = any(step.target >= 0 and step.target <= step.index for step in self.parsed.steps)
 
@@ -130,6 +141,7 @@ class ResumeCalls:
             for is_value in reversed(results):
                 name = self.generator.store_temporary()
                 results_slots.append(name if is_value else None)
+            self.pop_stack(untouched)
             self._call_resume(target, [*untouched, *reversed(results_slots)])
 
     def resume_handler(self, slots: list[Slot]) -> None:
@@ -138,7 +150,18 @@ class ResumeCalls:
         assert handler is not None
         with self.writer.role("resume"):
             exception = self.generator.store_temporary()
+            self.pop_stack(slots[: handler.depth])
             self._call_resume(handler.target, slots[: handler.depth], exception=exception, lasti=handler.lasti)
+
+    def pop_stack(self, slots: Sequence[Slot]) -> None:
+        """Pop the values that the stack has held while the instruction ran, into the temporaries that held them before."""
+        if not self.on_stack:
+            return
+        for slot in reversed(slots):
+            if slot is None:
+                self.generator.store_temporary()
+            else:
+                self.writer.store_fast(slot)
 
     def _call_resume(self, target: Instruction, slots: list[Slot], exception: str | None = None, lasti: bool = False) -> None:
         shape = [slot is not None for slot in slots] + [True] * (lasti + (exception is not None))

@@ -1,0 +1,282 @@
+"""What stands on the stack at a graph break is released when eager releases it: before a handler begins, or the caller goes on.
+
+Which idea lives here: while the instruction that broke runs, the stack of the modified code holds what the original's would hold.
+If the instruction raises, CPython releases these values first: a suspended generator runs its `finally`, a `__del__` is called, a
+weak reference dies. The table has every kind of value below an instruction, every kind of instruction, and every way to end. Each
+cell is a program that notes what happened, in order.
+"""
+
+from __future__ import annotations
+
+import linecache
+import textwrap
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+
+import dynexplore
+from engine_checks import CountingBackend
+
+EVENTS: list[str] = []
+X = torch.ones(3)
+
+
+class Ends:
+    """An object whose end is an event."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.value: Any = None
+
+    def __del__(self) -> None:
+        EVENTS.append(f"end of {self.name}")
+
+    def method(self, *args: Any) -> None:
+        """Keep nothing."""
+
+
+@dynexplore.disable
+def ends(name: str) -> Ends:
+    """Such an object, made outside of the graph: a frame that makes one itself runs as plain Python."""
+    return Ends(name)
+
+
+class Block:
+    """A `with` block."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __enter__(self) -> Block:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *others: object) -> None:
+        EVENTS.append(f"exit of {self.name} by {kind.__name__ if kind is not None else None}")
+
+
+def suspended(name: str, x: torch.Tensor):
+    """A generator whose `finally` is an event."""
+    try:
+        dynexplore.graph_break()
+        yield x
+        yield x
+    finally:
+        EVENTS.append(f"end of {name}")
+
+
+@dynexplore.disable
+def made(name: str, x: torch.Tensor):
+    """Such a generator, made outside of the graph, which only Python can advance."""
+    return suspended(name, x)
+
+
+class Watched:
+    """An object without `__del__`, which only a weak reference observes."""
+
+
+@dynexplore.disable
+def watched(name: str) -> Watched:
+    """An object whose weak reference has a callback."""
+    new = Watched()
+    REFERENCES.append(weakref.ref(new, lambda _: EVENTS.append(f"end of {name}")))
+    return new
+
+
+REFERENCES: list[Any] = []
+
+
+@dynexplore.disable
+def outside(x: torch.Tensor, fails: bool, *others: object) -> torch.Tensor:
+    """A call that breaks the graph, and raises or not."""
+    EVENTS.append("call")
+    if fails:
+        raise ValueError("outside")
+    return x
+
+
+def callee(x: torch.Tensor, fails: bool) -> torch.Tensor:
+    """A callee in which it breaks, with something on its own stack."""
+    y = x * 3
+    keep(ends("the callee's argument"), ends("the callee's other argument"), outside(y, fails))
+    return y + 1
+
+
+def catching_callee(x: torch.Tensor, fails: bool) -> torch.Tensor:
+    """A callee that handles the exception, with something on its own stack."""
+    for _ in suspended("the callee's generator", x):
+        try:
+            keep(ends("the callee's argument"), outside(x * 3, fails))
+        except ValueError:
+            EVENTS.append("handler of the callee")
+    return x + 1
+
+
+@dynexplore.disable
+def keep(*args: object) -> None:
+    """Take arguments."""
+    EVENTS.append("keep")
+
+
+HOLDERS = {
+    "nothing": "{operation}",
+    "generator": "for _ in suspended('generator', x):\n    {operation}",
+    "generator from outside": "for _ in made('generator', x):\n    {operation}",
+    "with and generator from outside": "with Block('block'):\n    for _ in made('generator', x):\n        {operation}",
+    "generator given up": "for _ in suspended('generator', x):\n    {operation}\n    break",
+    "iterator over a list": "for _ in [ends('first'), ends('second')]:\n    {operation}",
+    "iterator over a tuple from outside": "for _ in two():\n    {operation}",
+    "watched objects": "for _ in [watched('first'), watched('second')]:\n    {operation}",
+    "with": "with Block('block'):\n    {operation}",
+    "with and generator": "with Block('block'):\n    for _ in suspended('generator', x):\n        {operation}",
+    "generator and with": "for _ in suspended('generator', x):\n    with Block('block'):\n        {operation}",
+    "two generators": "for _ in suspended('outer', x):\n    for _ in suspended('inner', x):\n        {operation}",
+    "try in a generator": (
+        "for _ in suspended('generator', x):\n    try:\n        {operation}\n"
+        "    except KeyError:\n        EVENTS.append('not this')"
+    ),
+    "generator in a handler": (
+        "try:\n    outside(x, True)\nexcept ValueError:\n    for _ in suspended('generator', x):\n        {operation}"
+    ),
+    "argument": "keep(ends('argument'), {operation})",
+    "two arguments": "keep(ends('argument'), X, ends('other'), {operation})",
+    "method": "ends('receiver').method({operation})",
+    "item": "[ends('item'), {operation}]",
+    "dict": "{{'key': ends('value'), 'other': {operation}}}",
+    "target": "ends('target').value = {operation}",
+    "comprehension": "[{operation} for _ in suspended('generator', x)]",
+}
+"""What stands below the instruction; where `operation` is part of an expression, only an expression takes its place."""
+
+RELEASED_BY_THE_GRAPH = ("method", "item", "dict", "target")
+"""Where the instruction that comes next, which is captured, releases the value: only what raises is in the table."""
+
+OPERATIONS = {
+    "call": ("outside(x, {fails})", (True, False)),
+    "call with an object": ("outside(x, {fails}, ends('operand'))", (False,)),
+    "call with a generator": ("outside(x, {fails}, *suspended('operand', x))", (True, False)),
+    "call of a callee": ("callee(x, {fails})", (True, False)),
+    "call of a callee that catches": ("catching_callee(x, {fails})", (True, False)),
+    "operator": ("x + torch.ones(2)", (True,)),
+    "attribute": ("Fails({fails}).attribute", (True, False)),
+    "subscript": ("Fails({fails})[0]", (True, False)),
+    "condition": ("(1 if x.sum() > 0 else 2)", (False,)),
+    "store": ("x[0] = x", (True,)),
+    "delete": ("del Fails({fails})[0]", (True, False)),
+    "loop": ("for _ in Fails({fails}): pass", (True, False)),
+    "unpack": ("a, b = Fails({fails})", (True, False)),
+    "enter": ("with Fails({fails}): pass", (True, False)),
+}
+"""The instruction that breaks the graph, and whether it can raise, or not."""
+
+ENDS = {
+    "leaves the frame": "{body}",
+    "is caught": "try:\n{indented}\nexcept (ValueError, RuntimeError) as e:\n    EVENTS.append('handler')",
+    "passes a finally": "try:\n{indented}\nfinally:\n    EVENTS.append('finally')",
+    "passes a with": "with Block('outer'):\n{indented}",
+}
+
+
+class Fails:
+    """An object all of whose operations break the graph, and raise or not."""
+
+    def __init__(self, fails: bool) -> None:
+        object.__setattr__(self, "fails", fails)
+
+    @dynexplore.disable
+    def _do(self, *args: object) -> Any:
+        EVENTS.append("operation")
+        if object.__getattribute__(self, "fails"):
+            raise ValueError("operation")
+
+    def __getattr__(self, name: str) -> Any:
+        return self._do()
+
+    __getitem__ = __setattr__ = __delitem__ = _do
+
+    @dynexplore.disable
+    def __iter__(self) -> Any:
+        self._do()
+        return iter((1, 2))
+
+    @dynexplore.disable
+    def __enter__(self) -> Any:
+        self._do()
+
+    def __exit__(self, *args: object) -> None:
+        EVENTS.append("exit of what may fail")
+
+
+@dynexplore.disable
+def two() -> tuple[Ends, Ends]:
+    """Two objects made outside of the graph."""
+    return Ends("first"), Ends("second")
+
+
+def is_expression(operation: str) -> bool:
+    """Whether an operation can be part of an expression."""
+    try:
+        compile(operation.format(fails=True), "", "eval")
+    except SyntaxError:
+        return False
+    return True
+
+
+def program(holder: str, operation: str, fails: bool, end: str) -> Callable[[torch.Tensor], object]:
+    """The program of one cell of the table."""
+    body = HOLDERS[holder].format(operation=OPERATIONS[operation][0].format(fails=fails))
+    text = ENDS[end].format(body=body, indented=textwrap.indent(body, "    "))
+    source = f"def program(x):\n    x = x * 2\n{textwrap.indent(text, '    ')}\n    EVENTS.append('after')\n    return x + 1\n"
+    file = f"<{holder}, {operation}, {fails}, {end}>"
+    linecache.cache[file] = (len(source), None, source.splitlines(True), file)
+    namespace = dict(globals())
+    exec(compile(source, file, "exec"), namespace)
+    return namespace["program"]  # type: ignore[no-any-return]
+
+
+def events(function: Callable[[torch.Tensor], object]) -> list[str]:
+    """What happens in one call, in order; the caller's handler is an event, too."""
+    EVENTS.clear()
+    REFERENCES.clear()
+    try:
+        function(torch.ones(3))
+        EVENTS.append("returned")
+    except (ValueError, RuntimeError) as error:
+        EVENTS.append(f"the caller sees {type(error).__name__}")
+        del error
+    EVENTS.append("the caller goes on")
+    return list(EVENTS)
+
+
+def fits(holder: str, operation: str) -> bool:
+    """Whether the operation may stand there: a statement only where a statement may."""
+    is_statement = any(line.strip() == "{operation}" for line in HOLDERS[holder].splitlines())
+    return is_statement or is_expression(OPERATIONS[operation][0])
+
+
+@pytest.mark.parametrize("end", ENDS)
+@pytest.mark.parametrize("holder", HOLDERS)
+def test_values_on_the_stack_are_released_when_eager_releases_them(holder: str, end: str) -> None:
+    """Whatever stands on the stack, whatever instruction breaks the graph and however it ends: the events are those of eager."""
+    wrong = []
+    graphs = 0
+    for operation, (_, outcomes) in OPERATIONS.items():
+        if not fits(holder, operation):
+            continue
+        for fails in outcomes:
+            if holder in RELEASED_BY_THE_GRAPH and (not fails or operation == "call of a callee that catches"):
+                continue
+            dynexplore.reset()
+            backend = CountingBackend()
+            function = program(holder, operation, fails, end)
+            compiled = dynexplore.optimize(backend)(function)
+            expected = events(function)
+            for call in (1, 2):
+                found = events(compiled)
+                if found != expected:
+                    wrong.append(f"{operation}, fails={fails}, call {call}:\n    eager  {expected}\n    engine {found}")
+            graphs += len(backend.graphs)
+    assert not wrong, "\n".join(wrong)
+    assert graphs
