@@ -190,7 +190,7 @@ def _minify(arguments: argparse.Namespace) -> int:
     try:
         status, minified = _run_on_call(arguments, dynexplore.minify, options)
     except NothingFails as error:
-        print(error)
+        print(f"Nothing to minimize: {error}")
         return 0
     if status is not None:
         return status

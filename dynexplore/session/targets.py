@@ -185,17 +185,17 @@ FUNCTION_ROWS: tuple[Row, ...] = (
     Row("comprehension", lambda call: call.code.co_name in COMPREHENSIONS, "never", "it is part of another function"),
     Row("driver", lambda call: call.facts.drives, "never", "it drives the program"),
     Row("parameters", lambda call: call.facts.fills_parameters, "never", "it initializes parameters"),
-    Row("around", lambda call: call.around, "not now", "something runs it that is never captured"),
-    Row("method of a driver", _is_method_of_driver, "not now", "it is a method of an optimizer, a data set or a file"),
+    Row("around", lambda call: call.around, "not now", "its caller is never captured"),
+    Row("method of a driver", _is_method_of_driver, "not now", "it is a method of an optimizer, a dataset or a file"),
     Row(
         "driving arguments",
         lambda call: any(isinstance(value, DRIVING_TYPES) for value in call.arguments),
         "not now",
-        "it gets an optimizer, a data set or a file",
+        "it receives an optimizer, a dataset or a file",
     ),
-    Row("no tensor", lambda call: not call.has_tensor, "not now", "it gets no tensor"),
+    Row("no tensor", lambda call: not call.has_tensor, "not now", "it receives no tensor"),
     Row("loop around a model", lambda call: call.drives_a_model, "not now", "it runs a module in a loop; the module is captured"),
-    Row("function on tensors", lambda call: True, "target", "a function of the program that gets a tensor"),
+    Row("function on tensors", lambda call: True, "target", "a function of the program that receives a tensor"),
 )
 """For a function: the first matching row decides."""
 
@@ -206,7 +206,7 @@ MODULE_ROWS: tuple[Row, ...] = (
         "not now",
         "torch.compile has wrapped it",
     ),
-    Row("around", lambda call: call.around, "not now", "something runs it that is never captured"),
+    Row("around", lambda call: call.around, "not now", "its caller is never captured"),
     Row("outermost module", lambda call: True, "target", "the outermost call of a module"),
 )
 """For a call of a module: the first matching row decides."""

@@ -123,9 +123,10 @@ class BreakReport:
     def text(self, most_lines: int = 0) -> str:
         """The report; if it is long (`most_lines`; 0: no limit), the most expensive breaks, and the number of the others."""
         share = f"{self.inside} of {plural(self.operators, 'operator')} run in graphs"
-        places = "1 place breaks" if len(self.costs) == 1 else f"{len(self.costs)} places break"
+        count = len(self.costs)
+        places = {0: "no graph breaks", 1: "1 place breaks the graph"}.get(count, f"{count} places break the graph")
         whose = "" if self.engine == DYNEXPLORE else f"{self.engine} of "
-        lines = [f"{whose}{self.function}: {places} the graph; {share}"]
+        lines = [f"{whose}{self.function}: {places}; {share}"]
         lines += [ev.wrapped(f"{self.function} runs as plain Python: {self.plain}.", 2)] if self.plain else []
         for number, cost in enumerate(self.costs, 1):
             block = ["", *f"{number}. {cost}".split("\n")]

@@ -113,13 +113,13 @@ def what_is_missing(targets: Targets) -> str:
     passed = sorted(targets.passed.values(), key=lambda function: -function.calls)
     called = (
         "; ".join(f"{function.choice.name} ({function.choice.place}): {function.choice.why}" for function in passed[:3])
-        or "no function of it"
+        or "none of its functions"
     )
     if targets.only:
         names = " or ".join(pattern.text for pattern in targets.only)
-        names_called = ", ".join(function.choice.name for function in list(targets.passed.values())[:12]) or "no function of it"
-        return f"{names} is not called when the script runs, or is a generator; called are: {names_called}"
-    return f"no module is called, and no function of the script gets a tensor; called are: {called}"
+        names_called = ", ".join(function.choice.name for function in list(targets.passed.values())[:12]) or "none of its functions"
+        return f"{names} is not called when the script runs, or is a generator; the script calls: {names_called}"
+    return f"the script calls no module, and no function of its own with a tensor; it calls: {called}"
 
 
 def _is_imported(name: str) -> bool:

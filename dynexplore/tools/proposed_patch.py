@@ -23,7 +23,7 @@ from pathlib import Path
 from dynexplore.engine import events as ev
 from dynexplore.tools.scratch_runs import CannotTry, Run, ScratchRuns, same_values
 from dynexplore.tools.source_fixes import Fix, fixes_at, with_lines_at_top, without_cache
-from dynexplore.tools.tried_remedies import applied
+from dynexplore.tools.tried_remedies import applied, never_compiled
 from dynexplore.views.counts import plural
 from dynexplore.views.ranked_costs import Cost, costs_of, remedies_of
 
@@ -72,6 +72,8 @@ class Patch:
         lines = [f"{self.script.name}: {_counts(self.before)} in {plural(len(self.before.results), 'compiled call')}."]
         if self.before.error:
             return "\n".join([*lines, f"It raised {self.before.error}"])
+        if not (self.before.results or any(self.before.counts)):
+            return never_compiled(self.script.name, "fix")
         for number, step in enumerate(self.steps, 1):
             lines += ev.wrapped(f"{number}. {step.place}: {step.fix.does}; costs: {step.fix.costs}.", 3).split("\n")
         if self.steps:

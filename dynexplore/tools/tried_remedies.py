@@ -42,6 +42,8 @@ class Trial:
         graphs, breaks, recompiles = self.before.counts
         calls = plural(len(self.before.results), "compiled call")
         counts = f"{plural(graphs, 'graph')}, {plural(breaks, 'graph break')}, {plural(recompiles, 'recompile')}"
+        if not (self.before.results or self.before.error or graphs):
+            return never_compiled(self.script, "try")
         lines = [f"{self.script}: {counts} in {calls}."]
         lines += [f"It raised {self.before.error}"] if self.before.error else []
         if not self.tried and not self.before.error:
@@ -51,6 +53,11 @@ class Trial:
         for number, (cost, remedy, event) in enumerate(self.tried, 1):
             lines += ["", *_lines_of(number, cost, remedy, event)]
         return "\n".join(lines)
+
+
+def never_compiled(script: str, verb: str) -> str:
+    """What the tools say of a script without compiled calls."""
+    return f"{script} called nothing that torch.compile compiles, so there is nothing to {verb}."
 
 
 def _lines_of(number: int, cost: Cost | None, remedy: Remedy, tried: ev.RemedyTried) -> list[str]:

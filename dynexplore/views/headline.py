@@ -446,10 +446,12 @@ def _and_recompile(recording: Recording) -> tuple[str, str]:
     if any(difference.happened != happened for difference in counted_changes):
         changed_names = changed_names.replace(" changed from ", " changed, first from ")
     remedy = re.split(r"(?<=\.) (?=[A-Z])", _advice(recording, first))[0]
-    remedy, recompile = (remedy[0].lower() + remedy[1:]).replace("no action needed: ", "no action needed; "), "recompile"
+    remedy, recompile = (remedy[0].lower() + remedy[1:]).replace("no action needed: ", "no action needed; "), "that recompile"
     if alike > 1:
-        remedy, recompile = remedy.replace("the new version accepts", "the new versions accept"), "recompiles"
-    return f"{count}{ev.clip(changed_names, _LONGEST_CAUSES)}", f"For the {recompile}: {remedy}"
+        remedy, recompile = remedy.replace("the new version accepts", "the new versions accept"), "those recompiles"
+    if not count:
+        recompile = f"the {recompile.partition(' ')[2]}"
+    return f"{count}{ev.clip(changed_names, _LONGEST_CAUSES)}", f"For {recompile}: {remedy}"
 
 
 def _some(count: int, of: int) -> str:
@@ -811,7 +813,7 @@ def _nothing(recording: Recording) -> Headline | None:
         if any(passed.row == "not named" for passed in recording.of(ev.TargetPassed)):
             return Headline(summary, "No function or module that --only names was called.", "", "note")
         if recording.of(ev.ProgramEnded) and not recording.of(ev.TargetChosen):
-            return Headline(summary, "It calls no nn.Module, and none of its functions with a tensor.", "", "note")
+            return Headline(summary, "It calls no nn.Module, and no function of its own with a tensor.", "", "note")
         if recording.of(ev.CallBegan):
             return Headline(summary, "The engine translates none of the functions that it calls.")
         if cell is not None:

@@ -153,3 +153,9 @@ def test_a_generator_function_has_a_reason() -> None:
     assert words in str(report).replace("\n  ", " ") and words in report._repr_html_()
     explanation = dynexplore.explain(pieces, torch.ones(2))
     assert "generators and coroutines are captured only" in str(explanation) and "no graph was captured" in str(explanation)
+
+
+def test_no_graph_breaks_are_said_as_such() -> None:
+    """In the same words as in other reports."""
+    report = dynexplore.all_breaks(lambda x: x.sin() * 2, torch.ones(2))
+    assert str(report).endswith("<lambda>: no graph breaks; 2 of 2 operators run in graphs")

@@ -114,9 +114,12 @@ def test_the_runs_are_limited(tmp_path: Path) -> None:
 
 
 def test_nothing_to_fix(tmp_path: Path) -> None:
-    """And a program that raises is reported as such."""
-    fine = Run(Recording(engine=TORCH), [], "", "")
+    """And a program that raises is reported as such, and one without torch.compile."""
+    fine = Run(Recording(engine=TORCH), [1], "", "")
     assert str(proposed_patch.Patch(tmp_path / "s.py", fine, fine)).endswith("Nothing to fix.")
+    plain = Run(Recording(engine=TORCH), [], "", "")
+    nothing = "s.py called nothing that torch.compile compiles, so there is nothing to fix."
+    assert str(proposed_patch.Patch(tmp_path / "s.py", plain, plain)) == nothing
     failed = Run(Recording(engine=TORCH), [], "", "ValueError: no")
     assert str(proposed_patch.Patch(tmp_path / "s.py", failed, failed)).endswith("It raised ValueError: no")
 

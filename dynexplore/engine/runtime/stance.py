@@ -49,7 +49,8 @@ class Refused:
 
     def note(self, code: CodeType, reason: str) -> None:
         """Record one frame that ran as plain Python."""
-        self.counts[f"{code.co_qualname} ({code.co_filename}:{code.co_firstlineno})", reason] += 1
+        place = f"{code.co_qualname} ({code.co_filename}:{code.co_firstlineno})"
+        self.counts["an optimized module" if code.co_filename == native.ENTRY_FILE else place, reason] += 1
 
     def __len__(self) -> int:
         return len(self.counts)

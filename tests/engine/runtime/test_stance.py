@@ -258,3 +258,12 @@ def test_a_wrong_name() -> None:
     """It lists the right ones."""
     with pytest.raises(ValueError, match="there is no stance 'fast'; there are: default, force_eager, eager_on_recompile"):
         dynexplore.stance("fast")  # type: ignore[arg-type]
+
+
+def test_a_module_is_not_named_by_the_function_that_enters_it() -> None:
+    """What would have been compiled for an optimized module names no function of the engine."""
+    fast = dynexplore.optimize("eager")(torch.nn.Linear(2, 2))
+    with dynexplore.stance("eager_on_recompile") as refused:
+        fast(torch.ones(3, 2))
+    assert "1 x an optimized module: there is no cache entry yet" in str(refused)
+    assert "dynexplore entry" not in str(refused)
