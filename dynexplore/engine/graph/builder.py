@@ -273,10 +273,7 @@ class GraphBuilder:
         fake_args = map_arg(tuple(args), example_value)
         fake_kwargs = map_arg(dict(kwargs), example_value)
         if self._first_row_at:
-            key = fake_args[at := self._first_row_at]
-            fake_args = (*fake_args[:at], _with_row_zero(key, self._slices_are_whole), *fake_args[at + 1 :])
-            if _has_integer_tensor(key):  # the integer may be out of range
-                self.fake_mode.may_raise = self.fake_mode.last_may_raise = True
+            fake_args = self._with_row_zero_selected(fake_args)
         outs = [(out, layout_of(out)) for out in pytree.tree_leaves(fake_kwargs.get("out")) if isinstance(out, torch.Tensor)]
         quiet, _fake_log.disabled = _fake_log.disabled, True  # torch also logs its exceptions, and the caller reports them
         try:
@@ -296,13 +293,24 @@ class GraphBuilder:
                 _refuse_grad_out(target, outs)
             return result
         except Exception as error:  # any operator may raise anything: the caller decides how to handle it
-            for out, layout in outs:
-                if layout_of(out) != layout:  # it was resized before the operator failed
-                    with self.fake_mode:
-                        out.as_strided_(*layout)
+            self._restore_layouts(outs)
             raise OperatorFailed(target, error) from error
         finally:
             _fake_log.disabled = quiet
+
+    def _with_row_zero_selected(self, fake_args: tuple[Any, ...]) -> tuple[Any, ...]:
+        """The arguments of an operator inside `integer_tensors_index_row_zero`."""
+        at = self._first_row_at
+        if _has_integer_tensor(fake_args[at]):  # the integer may be out of range
+            self.fake_mode.may_raise = self.fake_mode.last_may_raise = True
+        return (*fake_args[:at], _with_row_zero(fake_args[at], self._slices_are_whole), *fake_args[at + 1 :])
+
+    def _restore_layouts(self, outs: list[tuple[torch.Tensor, tuple[Any, ...]]]) -> None:
+        """Undo what an operator that failed did to the sizes of its `out=` tensors."""
+        for out, layout in outs:
+            if layout_of(out) != layout:
+                with self.fake_mode:
+                    out.as_strided_(*layout)
 
     def _refuse_resized(self, outs: list[tuple[torch.Tensor, tuple[Any, ...]]]) -> None:
         """Refuse an `out=` that resizes an input: guards and backends expect inputs as passed to the call."""

@@ -100,40 +100,49 @@ class BreakWriter:
 
     def _leave_state(self) -> list[Slot]:
         """Store stack values in temporaries and locals in their variables; replay side effects in between."""
-        generator, writer = self.generator, self.writer
-        slots: list[Slot] = []
-        late: list[tuple[int, VariableTracker]] = []
+        writer = self.writer
         with writer.role("restore stack"):
-            for value in self.frame.stack:
-                if value is NULL:
-                    slots.append(None)
-                elif isinstance(value, IteratorVariable) and value.source is None:
-                    generator.store_iterator_parts(value)
-                    late.append((len(slots), value))
-                    slots.append("")
-                else:
-                    generator.push(value)
-                    slots.append(generator.store_temporary())
+            slots, iterators = self._store_stack()
         with writer.role("restore locals"):
             self.resumes.leave_cells()
             names = self._push_locals()
             self._push_callees()
-        generator.side_effects(returning=False)
+        self.generator.side_effects(returning=False)
         with writer.role("restore stack"):
-            for index, value in late:
-                generator.push(value)
-                slots[index] = generator.store_temporary()
+            for index, iterator in iterators.items():
+                self.generator.push(iterator)
+                slots[index] = self.generator.store_temporary()
         with writer.role("restore locals"):
-            for name, value in self.late_locals:
-                generator.push(value)
-                names.append(name)
-            self._push_late_callees()
-            for name in reversed(names):
-                writer.store_fast(name)
-            for name in self._entry_locals():
-                if name not in self.frame.locals and name not in self.frame.as_passed:
-                    writer.delete_fast(name)
+            self._store_locals(names)
         return slots
+
+    def _store_stack(self) -> tuple[list[Slot], dict[int, VariableTracker]]:
+        """Store the stack values. Iterators made in the frame are created after the side effects: their slots stay open."""
+        slots: list[Slot] = []
+        open_slots: dict[int, VariableTracker] = {}
+        for index, value in enumerate(self.frame.stack):
+            if value is NULL:
+                slots.append(None)
+            elif isinstance(value, IteratorVariable) and value.source is None:
+                self.generator.store_iterator_parts(value)
+                open_slots[index] = value
+                slots.append("")
+            else:
+                self.generator.push(value)
+                slots.append(self.generator.store_temporary())
+        return slots, open_slots
+
+    def _store_locals(self, names: list[str]) -> None:
+        """Push the late values, store all that was pushed, and unbind what the frame has deleted."""
+        for name, value in self.late_locals:
+            self.generator.push(value)
+            names.append(name)
+        self._push_late_callees()
+        for name in reversed(names):
+            self.writer.store_fast(name)
+        for name in self._entry_locals():
+            if name not in self.frame.locals and name not in self.frame.as_passed:
+                self.writer.delete_fast(name)
 
     def _push_locals(self) -> list[str]:
         """Push every live local that is not yet in its variable."""

@@ -119,6 +119,21 @@ class ResumeCode:
         return self._offsets[instruction] // 2
 
 
+@record()
+class _Shape:
+    """What distinguishes the resume functions of one code object; see `make_resume_code`."""
+
+    target: Instruction
+    stack: tuple[bool, ...]
+    locals: tuple[str, ...]
+    maybe_unbound: frozenset[str]
+    bound_args: frozenset[str]
+    shadowed: tuple[str, ...]
+    cleared: tuple[str, ...]
+    call: Instruction | None
+    inner: ResumeCode | None
+
+
 #: id of a resume function's code object -> its ResumeCode (which holds the code object, so the id is not reused)
 _resume_codes: weakref.WeakValueDictionary[int, ResumeCode] = weakref.WeakValueDictionary()
 
@@ -166,15 +181,14 @@ def make_resume_code(
     ValueError: for a generator, for the code of a resume function (use its `parsed`), for ambiguous variables.
     """
     target = parsed.unit_start(target)  # a step's origin is the CALL; the instructions that prepare it must run too
-    key = (target, stack, locals, maybe_unbound, bound_args, shadowed, cleared, prefix_key, call, inner, globals_key)
+    shape = _Shape(target, stack, locals, maybe_unbound, bound_args, shadowed, cleared, call, inner)
+    key = (shape, prefix_key, globals_key)
     cache: dict[Hashable, ResumeCode] = parsed.memo.setdefault("resume", {})
     if prefix is not None and prefix_key is None:
         cache = {}  # no key tells whether another prefix writes the same
     if key not in cache:
         _refuse(parsed)
-        resume = _make(
-            parsed, target, stack, locals, maybe_unbound, bound_args, name, prefix, shadowed, cleared, call, inner
-        )
+        resume = _make(parsed, shape, name, prefix)
         _resume_codes[id(resume.code)] = cache[key] = resume
     return cache[key]
 
@@ -189,71 +203,64 @@ def _refuse(parsed: ParsedCode) -> None:
         raise ValueError(f"{code.co_qualname}: {sorted(parsed.ambiguous_names)} name both a cell and a free variable")
 
 
-def _make(
-    parsed: ParsedCode,
-    target: Instruction,
-    stack: tuple[bool, ...],
-    locals: tuple[str, ...],
-    maybe_unbound: frozenset[str],
-    bound_args: frozenset[str],
-    name: str,
-    prefix: Callable[[Writer], None] | None,
-    shadowed: tuple[str, ...],
-    cleared: tuple[str, ...],
-    call: Instruction | None,
-    inner: ResumeCode | None,
-) -> ResumeCode:
-    original = parsed.code
+def _make(parsed: ParsedCode, shape: _Shape, name: str, prefix: Callable[[Writer], None] | None) -> ResumeCode:
+    original, inner = parsed.code, shape.inner
     freevars = (*original.co_cellvars, *original.co_freevars)
     arguments = argument_slots(original)
     argument_parameters = tuple(f"___argument_{name}" if name in freevars else name for name in arguments)
-    stack_parameters = tuple(f"___stack{depth}" if value else None for depth, value in enumerate(stack))
+    stack_parameters = tuple(f"___stack{depth}" if value else None for depth, value in enumerate(shape.stack))
     parameters = (
         *argument_parameters,
-        *locals,
-        *(f"___slot_{name}" for name in shadowed),
+        *shape.locals,
+        *(f"___slot_{name}" for name in shape.shadowed),
         *(parameter for parameter in stack_parameters if parameter is not None),
         *(inner.parameters_in_caller if inner is not None else ()),
     )
-    writer = Writer(original)
+    writer, entry = Writer(original), Label("resume")
     with writer.role("resume"):
         writer.prologue((), freevars, original.co_cellvars)
-    with writer.at(target):
-        _write_prefix(writer, arguments, argument_parameters, bound_args, shadowed, cleared)
-        _unbind(writer, sorted(maybe_unbound))
+    with writer.at(shape.target):
+        _write_unbound(writer, shape, arguments, argument_parameters)
         if prefix is not None:
             prefix(writer)
         write_stack(writer, stack_parameters)
-        entry, labels = Label("resume"), {}
-        if inner is not None:
-            assert call is not None
-            labels = _write_call_of(writer, parsed, call, inner)
+        labels = _write_call_of(writer, parsed, shape.call, inner) if inner is not None else {}
         with writer.role("resume"):
             writer.jump(entry)
-    body = _write_body(writer, parsed, target, entry, labels)
-    code = assemble(
+    body = _write_body(writer, parsed, shape.target, entry, labels)
+    code = _assemble(writer, original, parameters, freevars)
+    remember_name(code, name)
+    return ResumeCode(
+        code, parameters, freevars, arguments, shape.bound_args, shape.locals, shape.maybe_unbound, shape.shadowed, shape.cleared,
+        shape.stack, stack_parameters, original.co_cellvars, shape.target,
+        weakref.ref(original), {copied.origin: copied.final_offset for copied in body if copied.origin is not None},
+        shape.call, inner, callee_name(original, inner.callee_names if inner is not None else ()),
+    )  # fmt: skip
+
+
+def _assemble(writer: Writer, original: CodeType, parameters: tuple[str, ...], freevars: tuple[str, ...]) -> CodeType:
+    """Code with these positional parameters, in which the cells of the original are free variables."""
+    entry_names = {*parameters, *freevars}
+    unbound = [name for name in original.co_varnames if name not in entry_names]
+    return assemble(
         writer,
         original,
         argcount=len(parameters),
         posonlyargcount=0,
         kwonlyargcount=0,
         flags=original.co_flags & ~(_VARARGS | _VARKEYWORDS) | (_NESTED if freevars else 0),
-        varnames=(*parameters, *_other_locals(original, parameters, freevars), *original.co_cellvars),
+        varnames=(*parameters, *unbound, *original.co_cellvars),
         cellvars=(),
         freevars=freevars,
         moved=original.co_cellvars,
     )
-    remember_name(code, name)
-    return ResumeCode(
-        code, parameters, freevars, arguments, bound_args, locals, maybe_unbound, shadowed, cleared, stack, stack_parameters,
-        original.co_cellvars, target,
-        weakref.ref(original), {copied.origin: copied.final_offset for copied in body if copied.origin is not None},
-        call, inner, callee_name(original, inner.callee_names if inner is not None else ()),
-    )  # fmt: skip
 
 
-def _write_call_of(writer: Writer, parsed: ParsedCode, call: Instruction, inner: ResumeCode) -> dict[Instruction, Label]:
+def _write_call_of(
+    writer: Writer, parsed: ParsedCode, call: Instruction | None, inner: ResumeCode
+) -> dict[Instruction, Label]:
     """Call the resume function of the callee where the frame called the callee; returns the label of the handler around it."""
+    assert call is not None
     handler = call.handler
     label = Label("handler") if handler is not None else None
     depth, lasti = (handler.depth, handler.lasti) if handler is not None else (0, False)
@@ -262,44 +269,33 @@ def _write_call_of(writer: Writer, parsed: ParsedCode, call: Instruction, inner:
     return {handler.target: label} if handler is not None and label is not None else {}
 
 
-def _other_locals(original: CodeType, parameters: tuple[str, ...], freevars: tuple[str, ...]) -> list[str]:
-    """The locals that are unbound at the start."""
-    entry_names = {*parameters, *freevars}
-    return [name for name in original.co_varnames if name not in entry_names]
-
-
-def _write_prefix(
-    writer: Writer,
-    arguments: tuple[str, ...],
-    argument_parameters: tuple[str, ...],
-    bound_args: frozenset[str],
-    shadowed: tuple[str, ...],
-    cleared: tuple[str, ...],
+def _write_unbound(
+    writer: Writer, shape: _Shape, arguments: tuple[str, ...], argument_parameters: tuple[str, ...]
 ) -> None:
     """Unbind the locals that are unbound in the frame; move values that replace a cell into the cell's slot."""
     with writer.role("resume"):
         for argument, parameter in zip(arguments, argument_parameters, strict=True):
-            if argument == parameter and argument not in bound_args:
+            if argument == parameter and argument not in shape.bound_args:
                 writer.delete_fast(argument)
-        for variable in shadowed:
+        for variable in shape.shadowed:
             writer.load_fast(f"___slot_{variable}")
             writer.store_fast(variable)
-        for variable in cleared:
+        for variable in shape.cleared:
             writer.emit("LOAD_FAST_AND_CLEAR", None, variable)
             writer.pop_top()
+        for name in sorted(shape.maybe_unbound):
+            _unbind_if_marked(writer, name)
 
 
-def _unbind(writer: Writer, names: list[str]) -> None:
-    """Unbind the locals that were passed as `NOT_BOUND`."""
-    with writer.role("resume"):
-        for name in names:
-            bound = Label("bound")
-            writer.load_fast(name)
-            writer.load_const(NOT_BOUND)
-            writer.is_op()
-            writer.pop_jump_if_false(bound)
-            writer.delete_fast(name)
-            writer.mark(bound)
+def _unbind_if_marked(writer: Writer, name: str) -> None:
+    """Unbind a local that was passed as `NOT_BOUND`."""
+    bound = Label("bound")
+    writer.load_fast(name)
+    writer.load_const(NOT_BOUND)
+    writer.is_op()
+    writer.pop_jump_if_false(bound)
+    writer.delete_fast(name)
+    writer.mark(bound)
 
 
 def write_stack(writer: Writer, stack_parameters: Sequence[str | None]) -> None:

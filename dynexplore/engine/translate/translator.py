@@ -17,10 +17,11 @@ from __future__ import annotations
 import contextlib
 import functools
 import traceback
+import types
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NoReturn
 
-from dynexplore.engine.bytecode import Step, read
+from dynexplore.engine.bytecode import ParsedCode, Step, read
 from dynexplore.engine.events import UserFrame
 from dynexplore.engine.gc_control import gc_disabled
 from dynexplore.engine.graph.builder import GraphBuilder
@@ -56,7 +57,7 @@ from dynexplore.engine.translate.guard_compilation import compile_guards_and_wal
 from dynexplore.engine.translate.handlers.observed_end import RELEASED
 from dynexplore.engine.translate.nested_break import CallOfCallee, NestedBreakWriter
 from dynexplore.engine.translate.nested_frames import module_called, only_forwards_call, only_repeats
-from dynexplore.engine.translate.resume import resume_point
+from dynexplore.engine.translate.resume import ResumeCode, resume_point
 from dynexplore.engine.translate.root_frame import RootFrame
 from dynexplore.engine.translate.symbolic_frame import SymbolicFrame
 from dynexplore.engine.translate.unreconstructible import refuse_generators_created_at, refuse_unreconstructible
@@ -132,11 +133,7 @@ class Translator:
     ) -> None:
         self.request = request
         self.restart = restart
-        self.emitter: EventEmitter | None = None
-        if request.recorder is not None:
-            self.emitter = EventEmitter(
-                request.recorder, request.frame_id, attempt, self, lambda: self.frames.innermost, request.step_observer
-            )
+        self.emitter = self._new_emitter(attempt)
         self.guards = GuardSet()
         self.module_guards = ModuleGuards()
         self.journal = Journal(self.emitter.changed if self.emitter is not None else None)
@@ -145,10 +142,7 @@ class Translator:
         self.function_modes = FunctionModes()
         self.budget = TranslationBudget(request.patience, is_recorded=self.emitter is not None)
         self.calls = CallDispatcher(self)
-        self.resume = resume_point(request.code)
-        original = self.resume.parsed if self.resume is not None else None
-        if original is None:
-            self.resume = None
+        self.resume, parsed = _resumed_code(request.code)
         self.specializer = _specializer(
             request, self.emitter, is_resume=self.resume is not None, size_oblivious=size_oblivious
         )
@@ -157,16 +151,27 @@ class Translator:
             functools.partial(make_shape_env, depends_on_data=depends_on_data, is_size_oblivious=size_oblivious)
         )
         self.values = ValueBuilder(self)
-        root = RootFrame(request, self.journal, self.resume, self.specializer)
-        namespace = self.calls.namespaces[id(request.globals)]
-        scope = Scope(request.values, request.closure, request.globals)
-        built = root.build(original if original is not None else read(request.code), namespace)
-        self.frames: FrameStack = FrameStack(built, request.module_classes, scope, request.break_chains)
-        if self.resume is not None:
-            self.frames.chain += root.build_callees(self, self.frames.root)
+        self._build_frames(parsed)
         self.has_nested = False  # whether a callee was interpreted in which the graph might have ended
         self._steps_done = 0  # steps of the frames that nest
         self.raised_at: dict[VariableTracker, int] = {}  # exception -> the unit of a nesting frame at which to stop
+
+    def _new_emitter(self, attempt: int) -> EventEmitter | None:
+        """What makes the events of this attempt; None if nobody records it."""
+        request = self.request
+        if request.recorder is None:
+            return None
+        return EventEmitter(request.recorder, request.frame_id, attempt, self, lambda: self.frames.innermost, request.step_observer)
+
+    def _build_frames(self, parsed: ParsedCode) -> None:
+        """The root frame, and the frames of the callees in which a resume function resumes."""
+        request = self.request
+        root = RootFrame(request, self.journal, self.resume, self.specializer)
+        scope = Scope(request.values, request.closure, request.globals)
+        built = root.build(parsed, self.calls.namespaces[id(request.globals)])
+        self.frames: FrameStack = FrameStack(built, request.module_classes, scope, request.break_chains)
+        if self.resume is not None:
+            self.frames.chain += root.build_callees(self, self.frames.root)
 
     def guards_so_far(self) -> CompiledGuards | None:
         """The guards of an attempt that failed because of a callee; None if the frame has no callee, or fails its own guards."""
@@ -205,12 +210,7 @@ class Translator:
 
         None: the next attempt has no restart point, and specializes all sizes.
         """
-        self.global_state = GlobalState()
-        modes = self.guards.add(GlobalsSource(), "GLOBAL_STATE", self.global_state, 0)
-        if self.emitter is not None:
-            self.emitter.attempt_started()
-            if modes is not None:
-                self.emitter.guard_installed(modes)
+        self._guard_on_global_state()
         root = self.frames.root
         if self.resume is not None and self.resume.inner is not None and not self.request.nested_breaks:
             return CallOfCallee(self, self.resume).finish()
@@ -236,6 +236,15 @@ class Translator:
             return self._restart_before_value(failure)
         except GraphBreak as graph_break:
             raise SkipFrame(graph_break.reason) from graph_break
+
+    def _guard_on_global_state(self) -> None:
+        """Every graph depends on the process's modes: the first guard, which begins the attempt's events."""
+        self.global_state = GlobalState()
+        modes = self.guards.add(GlobalsSource(), "GLOBAL_STATE", self.global_state, 0)
+        if self.emitter is not None:
+            self.emitter.attempt_started()
+            if modes is not None:
+                self.emitter.guard_installed(modes)
 
     def _finish(self, stopped: bool) -> Translation | None:
         """Write the modified code: up to the return, or to the restart point of this attempt."""
@@ -531,6 +540,13 @@ class Translator:
         exception = exception_from_python(self, exception_type, args)
         set_context(self, exception)
         raise ObservedException(self, exception)
+
+
+def _resumed_code(code: types.CodeType) -> tuple[ResumeCode | None, ParsedCode]:
+    """The resume function that a frame runs, if its original still exists, and the code to interpret."""
+    resume = resume_point(code)
+    original = resume.parsed if resume is not None else None
+    return (None, read(code)) if original is None else (resume, original)
 
 
 def _specializer(
