@@ -59,7 +59,10 @@ TESTS = (
 """Where the tests stand that notice most at the least cost; others can be given on the command line."""
 
 SECONDS = 60
-"""How long one test may take in a broken engine: one that never ends is red, too."""
+"""How much CPU time one test may take in a broken engine: one that never ends is red, too."""
+
+WAITS = 10
+"""How many times as long it may take by the clock: it may wait for ever, or the machine may be busy."""
 
 MANY = 50
 """How many tests one child notes."""
@@ -153,15 +156,18 @@ def red(item: pytest.Item, after: pytest.Item | None) -> str:
     def stop(*_: Any) -> None:
         raise TooLong
 
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.alarm(SECONDS)
+    limits = {signal.SIGPROF: (signal.ITIMER_PROF, SECONDS), signal.SIGALRM: (signal.ITIMER_REAL, SECONDS * WAITS)}
+    before = {number: signal.signal(number, stop) for number in limits}
+    for timer, seconds in limits.values():
+        signal.setitimer(timer, seconds)
     try:
         reports = runtestprotocol(item, log=False, nextitem=after)
     except TooLong:
         return "never ends"
     finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)
+        for number, (timer, _) in limits.items():
+            signal.setitimer(timer, 0)
+            signal.signal(number, before[number])
     bad = next((report for report in reports if report.failed and report.when != "teardown"), None)
     if bad is None:
         return ""
@@ -176,14 +182,15 @@ Send = Callable[[str], None]
 
 
 class Child:
-    """A fork of this process that does some work and sends lines."""
+    """A fork of this process that does some work and sends lines; it is killed after `seconds` of CPU time."""
 
-    def __init__(self, work: Callable[[Send], None], seconds: float) -> None:
+    def __init__(self, work: Callable[[Send], None], seconds: int) -> None:
         self.reading, writing = os.pipe()
-        self.end = time.monotonic() + seconds
+        self.end = time.monotonic() + seconds * WAITS
         self.data = b""
         self.pid = os.fork()
         if self.pid == 0:
+            resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
             self._run(work, writing)
         os.close(writing)
 
@@ -215,8 +222,8 @@ class Child:
         return self.data.decode(errors="replace").splitlines()
 
 
-def in_children(works: list[Callable[[Send], None]], jobs: int, seconds: float) -> Iterator[str]:
-    """The lines that each work sends, `jobs` of them at a time; a child is killed after that long."""
+def in_children(works: list[Callable[[Send], None]], jobs: int, seconds: int) -> Iterator[str]:
+    """The lines that each work sends, `jobs` of them at a time; a child is killed after that much CPU time."""
     waiting, running = list(reversed(works)), list[Child]()
     while waiting or running:
         while waiting and len(running) < jobs:
