@@ -72,6 +72,10 @@ def _like(leaf: torch.Tensor, changed: torch.Tensor) -> torch.Tensor:
     return changed.contiguous().requires_grad_(leaf.requires_grad)
 
 
+_NO_CONSTANTS = (torch.Tensor, torch.ScriptObject, torch.Generator)
+"""Arguments whose text says nothing of what an operator does: the last two are printed with their address."""
+
+
 class _Watching(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Records each operator with its constants, but without sizes and dtypes of tensors."""
 
@@ -80,7 +84,7 @@ class _Watching(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self.path: list[tuple[str, str]] = []
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        constants = [leaf for leaf in tree_leaves((args, kwargs)) if not isinstance(leaf, torch.Tensor)]
+        constants = [leaf for leaf in tree_leaves((args, kwargs)) if not isinstance(leaf, _NO_CONSTANTS)]
         self.path.append((str(func), str(constants)))
         return func(*args, **(kwargs or {}))
 

@@ -272,12 +272,14 @@ class _Search:
             called = self.compiled(backend, self.dynamic)
             with _as_compilers_are_tested(backend):
                 with measured:
-                    outcome = _observe(called, self.starts[0])[0]
-                again, second = _observe(called, self.starts[0])
+                    outcome = _observe(called, self.starts[0], expected[0].sources)[0]
+                again, second = _observe(called, self.starts[0], expected[0].sources)
                 difference = _compared(expected[0], outcome, allowed) or _compared(expected[0], again, allowed)
                 failure = str(difference or "")
                 for number, (start, reference) in enumerate(zip(self.starts[1:], expected[1:], strict=True), 2):
-                    difference = None if failure else _compared(reference, _observe(called, start)[0], allowed)
+                    difference = None if failure else _compared(
+                        reference, _observe(called, start, reference.sources)[0], allowed
+                    )
                     failure = failure or (f"in call {number}, {difference}" if difference else "")
         except MissingCompiler as error:
             return dataclasses.replace(measured.stage(layer, name, ""), missing=str(error))
@@ -332,12 +334,13 @@ def _advice(layer: str, backend: str | CompilerFn) -> str:
 
 @dataclass(slots=True)
 class _Outcome:
-    """The result of one call, and everything that it mutated."""
+    """The result of one call, and everything that it mutated. `sources`: the positions of the results that a backward began at."""
 
     value: Any
     arguments: Any
     input_gradients: list[torch.Tensor | None]
     reached: dict[str, dict[str, torch.Tensor]]
+    sources: tuple[int, ...]
 
 
 def _run_plain(fn: Any, starts: list[CallSnapshot], tolerance: float | None) -> tuple[Stage, list[_Outcome] | None, str]:
@@ -395,23 +398,55 @@ def _as_compilers_are_tested(backend: Any) -> Iterator[None]:
         yield
 
 
-def _observe(called: Any, start: CallSnapshot) -> tuple[_Outcome, float]:
+def _observe(called: Any, start: CallSnapshot, sources: tuple[int, ...] | None = None) -> tuple[_Outcome, float]:
+    """Call, and run a backward from these results; None: from those that allow one."""
     args, kwargs = start.fresh()
     outer = native.enter(None)  # of nested regions the outermost wins: leave all of them
     try:
         begun = time.perf_counter()
         value = called(*args, **kwargs)
-        _run_backward(value)
+        sources = _sources_of(value) if sources is None else sources
+        _run_backward(value, sources)
         seconds = time.perf_counter() - begun
     finally:
         native.leave(outer)
     inputs = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
-    return _Outcome(value, (args, kwargs), [leaf.grad if leaf.is_leaf else None for leaf in inputs], start.reached()), seconds
+    gradients = [leaf.grad if leaf.is_leaf else None for leaf in inputs]
+    return _Outcome(value, (args, kwargs), gradients, start.reached(), sources), seconds
 
 
-def _run_backward(value: Any) -> None:
-    """Compute the gradients of all results at once, with differing weights, so that errors do not cancel."""
-    results = [leaf for leaf in tree_leaves(value) if isinstance(leaf, torch.Tensor) and leaf.requires_grad and leaf.grad_fn]
+def _sources_of(value: Any) -> tuple[int, ...]:
+    """The positions of the results that a backward can begin at."""
+    return tuple(at for at, leaf in enumerate(tree_leaves(value)) if _has_graph(leaf) and not _is_used_up(leaf))
+
+
+def _has_graph(leaf: Any) -> bool:
+    return isinstance(leaf, torch.Tensor) and leaf.requires_grad and leaf.grad_fn is not None
+
+
+def _is_used_up(result: torch.Tensor) -> bool:
+    """Whether the call itself ran a backward through the graph of a result, or changed what it saved: a training step does both."""
+    reached: set[Any] = set()
+    waiting: list[Any] = [result.grad_fn]
+    while waiting:
+        node = waiting.pop()
+        if node is None or node in reached:
+            continue
+        reached.add(node)
+        waiting += [following for following, _ in node.next_functions]
+        try:
+            for name in dir(node):
+                if name.startswith("_saved_") or name == "saved_tensors":
+                    getattr(node, name)
+        except RuntimeError:  # freed, or changed in place
+            return True
+    return False
+
+
+def _run_backward(value: Any, sources: tuple[int, ...]) -> None:
+    """Compute the gradients of these results at once, with differing weights, so that errors do not cancel."""
+    leaves = dict(enumerate(tree_leaves(value)))
+    results = [leaves[at] for at in sources if _has_graph(leaves.get(at))]
     if results:
         weights = [torch.linspace(0.5, 1.5, result.numel()).reshape(result.shape).to(result) for result in results]
         torch.autograd.backward(results, weights)

@@ -31,6 +31,9 @@ from dynexplore.session.targets import Targets, call_of
 
 _DYNAMO = "torch._dynamo"
 
+_COMPILED_ANYWAY = {"driver", "parameters", "method of a driver", "driving arguments", "no tensor", "loop around a model"}
+"""The rows of session/targets.py that are guesses: a function that the program itself passes to torch.compile is the target."""
+
 
 class NotCalled(DynexploreError, LookupError):
     """The program ended without calling the target; the message names what it called."""
@@ -94,7 +97,8 @@ class _Watch:
             for code in foreign_modes.code_of_wrappers():
                 unskip_code(code)  # for the same reason
         choice = self.targets.decide(state)
-        if not choice.is_target:
+        is_compiled = choice.row in _COMPILED_ANYWAY and foreign_modes.is_wrapper(sys._getframe(1).f_code)
+        if not choice.is_target and not is_compiled:
             state.cache.skip = choice.answer == "never" and state.code is not MODULE_CALL
             return None
         call = _call_of(state)

@@ -120,6 +120,22 @@ def test_a_mere_constant_is_no_other_path() -> None:
         assert "** eager runs the operators of the call as given, with other constants" in shown
 
 
+def test_an_optimizer_takes_the_same_path_again() -> None:
+    """Its steps are measured by a record of torch's, an object that is another one in each call: that is no other constant."""
+    layer = torch.nn.Linear(4, 1)
+    optimizer = torch.optim.SGD(layer.parameters(), lr=0.1)
+
+    def step(x: torch.Tensor) -> torch.Tensor:
+        optimizer.zero_grad()
+        loss = layer(x).sum()
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    comparison = dynexplore.compare(step, torch.ones(2, 4), methods=["dynexplore"])
+    assert [probe.mark for probe in comparison.probes if probe.name in ("as given", "negated")] == ["", ""]
+
+
 def test_a_trace_bakes_a_branch_in(branch_comparison: Any) -> None:
     """jit.trace answers wrongly, without a word, where eager takes the other side; no other method does."""
     comparison = branch_comparison

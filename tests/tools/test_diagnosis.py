@@ -166,6 +166,24 @@ TOTAL = 0
 KEPT = torch.zeros(6)
 
 
+def test_a_training_step_runs_its_own_backward() -> None:
+    """A loss that the call itself differentiated is not differentiated again; the gradients that it left are compared."""
+    net = torch.nn.Linear(4, 2)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+
+    def step(x: Any) -> Any:
+        optimizer.zero_grad()
+        loss = net(x).square().sum()
+        loss.backward()
+        optimizer.step()
+        return loss, x.sin()
+
+    x = torch.ones(3, 4, requires_grad=True)
+    for backend, layer in (("eager", None), (wrong_backward, "backend")):
+        found, text, _ = diagnosed(step, x, backend=backend)
+        assert found == layer, text
+
+
 def test_what_stands_around_the_function_is_put_back() -> None:
     """A global that counts, a list that grows, a tensor that is written to, a generator, a module that rebinds."""
     generator = torch.Generator()

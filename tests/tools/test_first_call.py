@@ -153,3 +153,51 @@ def test_what_the_tool_raises_is_not_the_programs(program: Any) -> None:
     with pytest.raises(ValueError, match="mine"):
         program("scaled", look)
     assert program.module.seen == ["end"]
+
+
+STEP = """
+import torch
+
+layer = torch.nn.Linear(2, 2)
+optimizer = torch.optim.SGD(layer.parameters(), lr=0.1)
+
+def helper(count):
+    return torch.ones(count, 2)
+
+def step(x):
+    optimizer.zero_grad()
+    loss = layer(x).sum()
+    loss.backward()
+    optimizer.step()
+    return loss
+
+def fed():
+    return layer(helper(2)).sum()
+
+{call}
+"""
+
+
+@pytest.mark.lenses
+@pytest.mark.plain("finds a call in a program that runs plain")
+@pytest.mark.parametrize(
+    ("call", "excluded", "found"),
+    [
+        ("torch.compile(step, backend='eager')(torch.ones(1, 2))", "", "step"),  # it drives an optimizer
+        ("torch.compile(fed, backend='eager')()", "", "fed"),  # it gets no tensor
+        ("step(torch.ones(1, 2))", "", "Linear"),
+        ("torch.compile(step, backend='eager')(torch.ones(1, 2))", "step", "Linear"),
+        ("torch.compile(layer, backend='eager')(torch.ones(1, 2))", "", "Linear"),
+    ],
+)
+def test_what_the_program_compiles_is_the_call(tmp_path: Path, call: str, excluded: str, found: str) -> None:
+    """The function that is passed to torch.compile, not the first module in it: also where the tables would pass it by."""
+    path = tmp_path / "step.py"
+    path.write_text(STEP.format(call=call))
+
+    def run() -> None:
+        exec(compile(path.read_text(), str(path), "exec"), {"__name__": "__main__"})
+
+    targets = Targets(excluded=(Pattern(excluded),) if excluded else ())
+    first = at_first_call(run, targets, lambda call: call)
+    assert (first.name, first.is_compiled) == (found, "compile" in call)
