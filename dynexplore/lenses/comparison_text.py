@@ -39,8 +39,8 @@ def header(compared: Compared) -> Cells:
 
 
 _MARKS = {
-    "*": "eager takes another path than in the call as given",
-    "**": "eager runs the operators of the call as given, with other constants",
+    "*": "eager takes a different path than in the call as given",
+    "**": "eager runs the operators of the call as given, with different constants",
 }
 
 

@@ -116,8 +116,8 @@ def test_a_mere_constant_is_no_other_path() -> None:
         ("as given", ""), ("negated", ""), ("other sizes", "**"), ("other numbers", "**"),
     ]  # fmt: skip
     for shown in (str(comparison), comparison._repr_html_()):
-        assert "other sizes **" in shown and "takes another path" not in shown
-        assert "** eager runs the operators of the call as given, with other constants" in shown
+        assert "other sizes **" in shown and "takes a different path" not in shown
+        assert "** eager runs the operators of the call as given, with different constants" in shown
 
 
 def test_an_optimizer_takes_the_same_path_again() -> None:

@@ -48,7 +48,7 @@ def test_text_says_who_is_wrong(comparison: Comparison) -> None:
     assert re.search(r"torch\.fx\.symbolic_trace +reads things +failed\n", shown)
     assert "negated  off by 1" in shown and "failed   it <cannot>" in shown and "break    a print" in shown
     assert "differs  mul where dynexplore has sub (operator 2)" in shown
-    assert "* eager takes another path" in shown
+    assert "* eager takes a different path" in shown
     assert comparison.summary() == "Comparison(f<script>: 3 methods, 2 captured, 1 sound on 2 calls)"
 
 
