@@ -216,6 +216,8 @@ def _fix_of_title(title: str) -> str:
 
     >>> _fix_of_title("Unsupported Tensor.backward() call")
     'Call `backward()` outside the compiled function, on what it returns.'
+    >>> _fix_of_title("Dynamic shape operator")[:40]
+    'Keep the size with `torch.where`, or set'
     """
     return _FIXES.get(title.removeprefix("Unsupported: "), "")
 
@@ -223,6 +225,8 @@ def _fix_of_title(title: str) -> str:
 _FIXES = {
     "Unsupported Tensor.backward() call": "Call `backward()` outside the compiled function, on what it returns.",
     "Data-dependent branching": "Use torch.where or torch.cond, or move the `if` out of the compiled function.",
+    "Dynamic shape operator": "Keep the size with `torch.where`, or set"
+    " `torch._dynamo.config.capture_dynamic_output_shape_ops = True`.",
 }
 
 
