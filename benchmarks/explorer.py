@@ -53,12 +53,23 @@ BUDGETED = ("step ms", "step CPU ms", "first view ms", "explain")
 FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"]
 
 # `painted()` resolves when the page is painted; FIRST_VIEW when its first step is: `performance.now()` counts from the navigation.
+# `stepKey()` is the key that steps on; where a press moved nothing, at the end of the recording, it goes the other way from there.
 PAINTED = """
 globalThis.painted = () => new Promise((done) => requestAnimationFrame(() => {
   const { port1, port2 } = new MessageChannel();
   port1.onmessage = () => done(performance.now());
   port2.postMessage(0);
 }));
+globalThis.stepKey = (() => {
+  let [key, before] = ["ArrowRight", ""];
+  return () => {
+    const now = [...document.querySelectorAll(".dynx-status")].at(-1).textContent;
+    if (now === before) key = key === "ArrowRight" ? "ArrowLeft" : "ArrowRight";
+    before = now;
+    return key;
+  };
+})();
+null; // playwright calls a function that is the value
 """
 FIRST_VIEW = PAINTED + """
 globalThis.firstView = new Promise((done) => {
@@ -80,7 +91,7 @@ TIMES = """async ([act, times]) => {
 }"""
 
 STORY = """() => { dynexplore.tabs.openAgain("story"); dynexplore.stepper.stepBy("instruction"); }"""
-STEP = """() => dynexplore.root.dispatchEvent(new KeyboardEvent("keydown", { key: "ArrowRight", bubbles: true }))"""
+STEP = """() => dynexplore.root.dispatchEvent(new KeyboardEvent("keydown", { key: stepKey(), bubbles: true }))"""
 JUMP = """(turn) => dynexplore.go(Math.floor(((turn * 0.618) % 1) * dynexplore.frame.states.length))"""
 SEARCH = """(turn) => {
   dynexplore.search.field.value = ["a", "ad", "add", "x", ""][turn % 5];
@@ -299,7 +310,7 @@ def _steps(notebook: Any, steps: int) -> list[float]:
 
 def _press(page: Any, steps: int) -> None:
     for _ in range(steps):
-        page.keyboard.press("ArrowRight")
+        page.keyboard.press(page.evaluate("stepKey()"))
         page.evaluate("painted()")
 
 

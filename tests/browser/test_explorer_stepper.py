@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
+import itertools
+import sys
 from dataclasses import replace
 
 import pytest
@@ -10,6 +13,7 @@ from playwright.sync_api import Page, expect
 from browser.pages import Opened, node, pane, rows, status, tab
 from dynexplore.engine import events as ev
 from sample_recordings import inlined, toy
+from source_tree import ROOT
 
 
 def position(page: Page) -> int:
@@ -238,3 +242,18 @@ def test_an_explorer_that_is_not_the_page_leaves_the_address_alone(opened: Opene
     page.wait_for_timeout(400)
     assert page.evaluate("location.hash") == before
     assert page.locator(".dynexplore").nth(1).get_by_role("button", name="link to this step").count() == 0
+
+
+def test_the_benchmark_steps_back_from_the_end(opened: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sixty presses in a recording with fewer steps: each but those at an end shows another step, so that none times nothing."""
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    benchmark = importlib.import_module("explorer")
+    monkeypatch.delitem(sys.modules, "explorer")
+    page = opened(toy())
+    page.evaluate(benchmark.PAINTED)
+    page.evaluate("dynexplore.go(20)")
+    seen = []
+    for _ in range(60):
+        page.evaluate(benchmark.STEP)
+        seen.append(position(page))
+    assert max(seen) - min(seen) > 15 and sum(one == other for one, other in itertools.pairwise(seen)) <= 2
