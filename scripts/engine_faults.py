@@ -402,6 +402,7 @@ NO_DIFFERENCE = {
     ("wrapper", "drop extra outputs", True): "without extra outputs all are kept",
     ("wrapper", "detach no_grad views", True): "without such views nothing is detached",
     ("wrapper", "mark inference tensors", True): "without such outputs nothing is marked",
+    ("wrapper", "place warnings", True): "the warnings of a compiled graph name the user's line already",
     ("wrapper", "preserve version counters", True): "without hidden mutations no counter is preserved",
 }
 """The faults that nobody could notice, with the reason."""
