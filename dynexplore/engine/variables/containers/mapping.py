@@ -96,6 +96,11 @@ class DictVariable(BuiltinValueVariable):
             self.steps.append((step, pair[0]))
         return pair
 
+    def take_all(self) -> None:
+        """Remove all keys. The caller records the mutation."""
+        self.entries.clear()
+        self.steps[:] = [("clear", NONE)]
+
     def pairs(self, ctx: TraceContext) -> list[Pair]:
         """Keys and values, realized."""
         return [(key.read(ctx), value.read(ctx)) for key, value in self.entries.values()]
@@ -743,8 +748,7 @@ def _move_to_end(ctx: TraceContext, self: DictVariable, key: VariableTracker, la
 
 @mutating_method(dict, "clear")
 def _clear(ctx: TraceContext, self: DictVariable, /) -> None:
-    self.entries.clear()
-    self.steps[:] = [("clear", NONE)]
+    self.take_all()
 
 
 @mutating_method(dict, "update")

@@ -1,7 +1,8 @@
-"""`obj.__dict__` of a user-defined object: a view of its attributes as a dict.
+"""`obj.__dict__` of a user-defined object: its attributes as a dict.
 
-The idea: the dict and the attributes alias each other; every operation is forwarded to the object's tracker, so that guards and the
-journal stay in one place.
+The idea: the dict and the attributes alias each other. It is a dict like any other to whoever reads it, so that all methods, views
+and iterators of dict apply, but it stores nothing: its entries are collected from the object's tracker, and every change is
+forwarded to it, so that guards and the journal stay in one place.
 
 In: an object's tracker. Out: its attributes by name. PyTorch's counterpart: `DunderDictVariable` in
 torch/_dynamo/variables/dicts.py.
@@ -9,11 +10,15 @@ torch/_dynamo/variables/dicts.py.
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING, Any
 
 from dynexplore.engine.raw_attributes import has_python_getattribute, instance_dict
-from dynexplore.engine.variables.containers.mapping import DictVariable
-from dynexplore.engine.variables.contract.base import Args, Kwargs, VariableTracker
+from dynexplore.engine.variables.containers.dict_views import Entries, Pair
+from dynexplore.engine.variables.containers.mapping import DictVariable, Step
+from dynexplore.engine.variables.contract.base import VariableTracker
+from dynexplore.engine.variables.contract.inspection import Contents
+from dynexplore.engine.variables.objects.builtin_value import NONE
 from dynexplore.engine.variables.objects.user_object import C_ATTRIBUTES, UserObjectVariable
 from dynexplore.engine.variables.scalars.constant import ConstantVariable
 
@@ -21,91 +26,93 @@ if TYPE_CHECKING:
     from dynexplore.engine.variables.contract.context import TraceContext
     from dynexplore.engine.variables.contract.reconstruction import Reconstruction
 
-_READING = frozenset({"get", "keys", "values", "items", "copy", "__contains__", "__getitem__", "__len__", "__iter__"})
+class InstanceDictVariable(DictVariable):
+    """The `__dict__` of a user-defined object: its entries are the object's attributes, now and after each change of either."""
 
+    def __init__(self, ctx: TraceContext, owner: UserObjectVariable) -> None:
+        self.ctx, self.owner = ctx, owner
+        self.source = None
+        self._entries: Entries = {}
+        self._stored_then: dict[str, VariableTracker | None] | None = None  # what the object stored when the entries were collected
 
-class InstanceDictVariable(VariableTracker):
-    """The `__dict__` of a user-defined object."""
+    # -- what it holds
 
-    kind = "dict"
+    @property
+    def entries(self) -> Entries:  # type: ignore[override]
+        """All attributes; from now on their names are guarded, each value when it is read."""
+        if self._stored_then is None:
+            guard_attribute_names(self.ctx, self.owner)
+        if self._stored_then != self.owner.stored:
+            self._stored_then = dict(self.owner.stored)
+            self._entries = self._collected()
+        return self._entries
 
-    def __init__(self, owner: UserObjectVariable) -> None:
-        self.owner = owner
+    def _collected(self) -> Entries:
+        names = [ConstantVariable(name) for name in attribute_names(self.owner)]
+        return {name.hash_key(self.ctx): (name, self._lazy(name.value)) for name in names}
 
-    def python_type(self) -> type[Any]:
-        return dict
+    def _lazy(self, name: str) -> VariableTracker:
+        if self.owner.has_slot(name):
+            self.ctx.break_graph("DX213", method="__dict__ of a name that is a slot, too")
+        return self.owner.lazy_attribute(self.ctx, name)
 
-    def truth(self, ctx: TraceContext) -> bool | VariableTracker:
-        return self._copied(ctx).truth(ctx)
+    @property
+    def steps(self) -> list[Step]:  # type: ignore[override]
+        """A removed attribute leaves an empty position, as a removed key does; one that is stored changes the keys."""
+        return [("take out", NONE)] * self.owner.removals
 
-    def length(self, ctx: TraceContext) -> VariableTracker:
-        return self._copied(ctx).length(ctx)
+    def like(self, entries: Entries) -> DictVariable:
+        return DictVariable(entries)
 
-    def iterate(self, ctx: TraceContext) -> VariableTracker:
-        return self._copied(ctx).iterate(ctx)
-
-    def contains(self, ctx: TraceContext, item: VariableTracker) -> VariableTracker:
-        name = item.as_constant() if item.is_constant() else None
-        return ConstantVariable(isinstance(name, str) and self._item(ctx, name) is not None)
-
-    def get_item(self, ctx: TraceContext, key: VariableTracker) -> VariableTracker:
-        value = self._item(ctx, key.as_constant()) if key.is_constant() else None
-        if value is None:
-            ctx.raise_exception(KeyError, key.as_constant() if key.is_constant() else key.text())
-        return value
-
-    def _item(self, ctx: TraceContext, name: str) -> VariableTracker | None:
-        """The value under a name; attributes in slots are not in the `__dict__`."""
+    def find(self, ctx: TraceContext, key: VariableTracker) -> VariableTracker | None:
+        name = _name_of(key)
+        if name is None:
+            return super().find(ctx, key)
         if not self.owner.has_slot(name):
             return self.owner.own_attribute(ctx, name)
         if name in (self.owner.live_dictionary() or {}):
-            ctx.break_graph("DX213", method="__dict__ of a name that is a slot, too")
+            self._lazy(name)
         return None
 
-    def set_item(self, ctx: TraceContext, key: VariableTracker, value: VariableTracker) -> None:
-        if not key.is_constant() or type(key.as_constant()) is not str or self.owner.has_slot(key.as_constant()):
+    def contains(self, ctx: TraceContext, item: VariableTracker) -> VariableTracker:
+        return super().contains(ctx, item) if _name_of(item) is None else ConstantVariable(self.find(ctx, item) is not None)
+
+    # -- what changes it, changes the object
+
+    def store(self, ctx: TraceContext, key: VariableTracker, value: VariableTracker) -> None:
+        name = _name_of(key)
+        if name is None or self.owner.has_slot(name):
             ctx.break_graph("DX306", question="item assignment", type="__dict__")
-        self.owner.store_own(ctx, key.as_constant(), value)
+        self.owner.store_own(ctx, name, value)
 
-    def get_attribute(self, ctx: TraceContext, name: str) -> VariableTracker:
-        if name in _READING or name in ("update", "pop", "setdefault"):
-            return _InstanceDictMethodVariable(self, name)
-        return super().get_attribute(ctx, name)
+    def take_out(self, hash_key: object, step: str = "take out") -> Pair | None:
+        pair = self.entries.get(hash_key)
+        if pair is not None:
+            value = pair[1].read(self.ctx)
+            self.owner.forget(self.ctx, pair[0].as_constant())
+            return pair[0], value
+        return None
 
-    def call_method(self, ctx: TraceContext, name: str, args: Args, kwargs: Kwargs) -> VariableTracker:
-        if name == "get" and args and not kwargs:
-            default = args[1] if len(args) > 1 else ConstantVariable(None)
-            return self.get_item(ctx, args[0]) if self.contains(ctx, args[0]).as_constant() else default
-        if name == "update":
-            updates = DictVariable()
-            updates.call_method(ctx, "update", args, kwargs)
-            for key, value in updates.entries.values():
-                self.set_item(ctx, key, value)
-            return ConstantVariable(None)
-        if name in _READING:
-            return self._copied(ctx).call_method(ctx, name, args, kwargs)
-        ctx.break_graph("DX213", method=f"__dict__.{name}")
+    def take_all(self) -> None:
+        for name in attribute_names(self.owner) if self.entries else ():
+            self.owner.forget(self.ctx, name)
 
-    def _copied(self, ctx: TraceContext) -> DictVariable:
-        """All attributes as a separate dict; their names are guarded, each value when it is read."""
-        return DictVariable({
-            name: (ConstantVariable(name), self.owner.lazy_attribute(ctx, name)) for name in self.names(ctx)
-        })
+    def write_back(self, build: Reconstruction) -> None:
+        """Nothing: the object writes its attributes."""
 
-    def names(self, ctx: TraceContext) -> list[str]:
-        """The names of all attributes, in order, guarded."""
-        owner = self.owner
-        names = dict.fromkeys(owner.live_dictionary() or {})
-        if owner.value is not None and owner.source is not None:
-            ctx.guard(owner.source.attribute("__dict__", "getattr"), "DICT_KEYS", tuple(names))
-        for name, value in owner.stored.items():
-            if owner.has_slot(name):
-                continue
-            if value is None or name in owner.renewed:
-                names.pop(name, None)
-            if value is not None:
-                names[name] = None
-        return list(names)
+    # -- for those who watch: without guards
+
+    def contents(self, most: int | None = None) -> Contents | None:
+        return Contents(list(itertools.islice(self._entries.values(), most)))
+
+    def bulk(self) -> int:
+        return len(self.owner.stored) + len(self.owner.live_dictionary() or {})
+
+    def content_at(self, key: Any) -> Any:
+        return None
+
+    def text(self) -> str:
+        return f"__dict__ of {self.owner.text()}"
 
     def reconstruct(self, build: Reconstruction) -> None:
         if has_python_getattribute(self.owner.cls):
@@ -115,22 +122,35 @@ class InstanceDictVariable(VariableTracker):
             build.writer.load_attr("__dict__")
 
 
-class _InstanceDictMethodVariable(VariableTracker):
-    """`obj.__dict__.items` as a value."""
+def _name_of(key: VariableTracker) -> str | None:
+    """The key as an attribute's name, if it is a plain string."""
+    name = key.as_constant() if key.is_constant() else None
+    return name if type(name) is str else None
 
-    kind = "method"
 
-    def __init__(self, mapping: InstanceDictVariable, name: str) -> None:
-        self.mapping, self.name = mapping, name
+def guard_attribute_names(ctx: TraceContext, owner: UserObjectVariable) -> None:
+    """Guard which names are in the live object's `__dict__`, and their order."""
+    if owner.value is not None and owner.source is not None:
+        ctx.guard(owner.source.attribute("__dict__", "getattr"), "DICT_KEYS", tuple(owner.live_dictionary() or {}))
 
-    def call(self, ctx: TraceContext, args: Args, kwargs: Kwargs) -> VariableTracker:
-        return self.mapping.call_method(ctx, self.name, args, kwargs)
+
+def attribute_names(owner: UserObjectVariable) -> list[str]:
+    """The names of all attributes, in the order of the `__dict__`."""
+    names = dict.fromkeys(owner.live_dictionary() or {})
+    for name, value in owner.stored.items():
+        if owner.has_slot(name):
+            continue
+        if value is None or name in owner.renewed:
+            names.pop(name, None)
+        if value is not None:
+            names[name] = None
+    return list(names)
 
 
 def _dictionary_of(ctx: TraceContext, owner: UserObjectVariable) -> VariableTracker:
     """The unique tracker of an object's `__dict__`, so that `obj.__dict__ is vars(obj)`."""
     if owner.dictionary is None:
-        owner.dictionary = InstanceDictVariable(owner)
+        owner.dictionary = InstanceDictVariable(ctx, owner)
     return owner.dictionary
 
 

@@ -85,6 +85,7 @@ class UserObjectVariable(VariableTracker):
         self.storage = storage
         self.stored: dict[str, VariableTracker | None] = {}  # None: deleted
         self.set_before_deleted: set[str] = set()
+        self.removals = 0  # how often an attribute was deleted
         self.renewed: set[str] = set()  # deleted and stored again: moves to the end of the `__dict__`
         self.dictionary: VariableTracker | None = None  # the tracker of its `__dict__`, once the program has read that
         self._read: dict[str, VariableTracker] = {}
@@ -309,6 +310,7 @@ class UserObjectVariable(VariableTracker):
         if self.stored.get(name) is not None:  # whether the live object has it was never guarded
             self.set_before_deleted.add(name)
         self._store(ctx, name, None)
+        self.removals += 1
         if self.value is None:
             del self.stored[name]
 

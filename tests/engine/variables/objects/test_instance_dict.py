@@ -1,7 +1,9 @@
-"""Attributes that are deleted and stored again, or stored and deleted: the object ends as Python leaves it, in the same order."""
+"""`__dict__` of objects: attributes that are deleted and stored again leave it as Python does, in the same order; what was taken of it
+follows the object."""
 
 from __future__ import annotations
 
+import copy
 import sys
 import types
 from collections.abc import Callable
@@ -176,3 +178,102 @@ def test_whether_an_attribute_was_there_is_another_thing_in_another_call(functio
             outcomes.append((result, left))
         assert outcomes[0] == outcomes[1]
     assert backend.graphs
+
+
+# -- the `__dict__` and what was taken of it follow the object, and the object follows them
+
+
+class Three:
+    def __init__(self) -> None:
+        self.a, self.b, self.c = 1, 2, 3
+
+
+class Read(Three):
+    """Has a property of the name that is stored in the `__dict__`."""
+
+    @property
+    def q(self) -> int:
+        return 77
+
+
+class Through(Three):
+    """Sets and deletes by methods of its own."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        object.__setattr__(self, name, value)
+
+    def __delattr__(self, name: str) -> None:
+        object.__delattr__(self, name)
+
+
+GIVEN: list[Any] = []
+
+
+def started(iterator: Any) -> Any:
+    next(iterator, None)
+    return iterator
+
+
+def removes_and_puts(o: Any) -> None:
+    del o.c
+    o.c = 9
+
+
+def puts_and_removes(o: Any) -> None:
+    o.q = 1
+    del o.q
+
+
+def unites(d: Any) -> None:
+    d |= {"q": 1}
+
+
+TAKEN: dict[str, Callable[[Any], Any]] = {
+    "dict": lambda d: d, "keys": lambda d: d.keys(), "values": lambda d: d.values(), "items": lambda d: d.items(),
+    "iterator": iter, "iterator of items": lambda d: iter(d.items()), "reversed": reversed,
+    "started": lambda d: started(iter(d.values()))}
+CHANGES: dict[str, Callable[[Any, Any, Any], Any]] = {
+    "nothing": lambda o, d, x: None, "attribute": lambda o, d, x: setattr(o, "r", 1), "over": lambda o, d, x: setattr(o, "a", x + 1),
+    "deleted": lambda o, d, x: delattr(o, "a"), "item": lambda o, d, x: d.__setitem__("q", 1), "pop": lambda o, d, x: d.pop("a"),
+    "pop default": lambda o, d, x: d.pop("q", None), "pop missing": lambda o, d, x: d.pop("q"), "popitem": lambda o, d, x: d.popitem(),
+    "clear": lambda o, d, x: d.clear(), "update": lambda o, d, x: d.update(q=1, a=x.sum()),
+    "setdefault": lambda o, d, x: d.setdefault("q", 3), "delete item": lambda o, d, x: d.__delitem__("b"),
+    "again": lambda o, d, x: removes_and_puts(o), "once": lambda o, d, x: puts_and_removes(o), "united": lambda o, d, x: unites(d),
+    "none there": lambda o, d, x: d.setdefault("b", 3), "copied": lambda o, d, x: d.copy().clear()}
+OWNERS: dict[str, tuple[Callable[[], Any], Callable[[Any], Any]]] = {
+    "argument": (Three, lambda o: o), "new": (Three, lambda o: Three()), "property": (Read, lambda o: o), "methods": (Through, lambda o: o),
+    "copy": (Three, copy.copy), "global": (Three, lambda o: GIVEN[0])}
+
+
+def takes_and_changes(x, given, own, take, change, breaks):
+    o = own(given)
+    d = o.__dict__
+    taken = take(d)
+    if breaks:
+        dynexplore.graph_break()
+    try:
+        change(o, d, x)
+        left = str(list(taken))
+    except (AttributeError, KeyError, RuntimeError) as error:
+        left = repr(error)
+    return x * 2, left, list(vars(o)), str(d), len(d), "a" in d, d.get("q"), d == {"a": 1, "b": 2, "c": 3}
+
+
+@pytest.mark.parametrize("taken", TAKEN)
+@pytest.mark.parametrize(("owner", "breaks"), [*((owner, False) for owner in OWNERS), ("argument", True), ("new", True)])
+def test_what_was_taken_of_a_dict_follows_the_object(owner: str, taken: str, breaks: bool) -> None:
+    """Views and iterators of `__dict__` are of the object as it is when they are read; each change of either is a change of both."""
+    make, own = OWNERS[owner]
+    for name, change in CHANGES.items():
+        dynexplore.reset()
+        backend = CountingBackend()
+        compiled = dynexplore.optimize(backend)(takes_and_changes)
+        outcomes: list[list[Any]] = [[], []]
+        for said, function in zip(outcomes, (takes_and_changes, compiled), strict=True):
+            given = make()
+            GIVEN[:] = [given]
+            for call in range(2):
+                result = function(X[:1] + call, given, own, TAKEN[taken], change, breaks)
+                said.append((str(result), str(vars(given))))
+        assert outcomes[0] == outcomes[1], name
+        assert backend.graphs
