@@ -103,7 +103,13 @@ def _sample_of(other: VariableTracker) -> Any:
     try:
         return sample_value(getattr(other, "storage", None) or other)
     except NoSampleValue:
-        return object()
+        cls = type_of(other)
+        # a method of a builtin type treats an object of a subclass, such as a named tuple, as one of the type
+        base = next((base for base in _BUILTIN_BASES if cls is not None and issubclass(cls, base)), object)
+        return base()
+
+
+_BUILTIN_BASES = (tuple, list, dict, set, frozenset, str, bytes, bytearray, int, float, complex)
 
 
 def type_of(value: VariableTracker) -> type[Any] | None:

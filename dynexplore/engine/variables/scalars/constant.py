@@ -259,12 +259,34 @@ def constant_of(ctx: TraceContext, value: VariableTracker, question: str) -> Any
 
 
 def _plain(ctx: TraceContext, value: VariableTracker, question: str) -> Any:
-    """The arguments of a constant's method: constants, or a sequence of them (`", ".join(names)`)."""
+    """The arguments of a constant's method: constants, or an iterable of them (`", ".join(names)`) of the type that it has.
+
+    The method may take a tuple and no list (`startswith`), and its messages name the type.
+    """
     if value.is_constant():
         return value.as_constant()
-    if value.python_type() in (list, tuple, map, filter) or value.kind in ("iterator", "generator"):
-        return [constant_of(ctx, item.read(ctx), question) for item in value.unpack(ctx)]
-    return constant_of(ctx, value, question)
+    cls = value.python_type()
+    if cls not in (list, tuple, map, filter) and value.kind not in ("iterator", "generator"):
+        return constant_of(ctx, value, question)
+    items = [constant_of(ctx, item.read(ctx), question) for item in value.unpack(ctx)]
+    if cls in (list, tuple):
+        return cls(items)
+    return type(name_in_messages(cls), (_Iterator,), {"__slots__": ()})(items)
+
+
+class _Iterator:
+    """An iterator over items. Its class gets the name of the type that it stands for, which messages name."""
+
+    __slots__ = ("rest",)
+
+    def __init__(self, items: list[Any]) -> None:
+        self.rest = iter(items)
+
+    def __iter__(self) -> _Iterator:
+        return self
+
+    def __next__(self) -> Any:
+        return next(self.rest)
 
 
 def computed(ctx: TraceContext, function: Any, *args: Any, **kwargs: Any) -> VariableTracker:

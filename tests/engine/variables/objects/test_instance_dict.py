@@ -1,5 +1,5 @@
-"""`__dict__` of objects: attributes that are deleted and stored again leave it as Python does, in the same order; what was taken of it
-follows the object."""
+"""`__dict__` of objects: attributes that are deleted and stored again leave it as Python does, in the same order; what was taken of
+it follows the object."""
 
 from __future__ import annotations
 
@@ -233,16 +233,17 @@ TAKEN: dict[str, Callable[[Any], Any]] = {
     "iterator": iter, "iterator of items": lambda d: iter(d.items()), "reversed": reversed,
     "started": lambda d: started(iter(d.values()))}
 CHANGES: dict[str, Callable[[Any, Any, Any], Any]] = {
-    "nothing": lambda o, d, x: None, "attribute": lambda o, d, x: setattr(o, "r", 1), "over": lambda o, d, x: setattr(o, "a", x + 1),
-    "deleted": lambda o, d, x: delattr(o, "a"), "item": lambda o, d, x: d.__setitem__("q", 1), "pop": lambda o, d, x: d.pop("a"),
-    "pop default": lambda o, d, x: d.pop("q", None), "pop missing": lambda o, d, x: d.pop("q"), "popitem": lambda o, d, x: d.popitem(),
-    "clear": lambda o, d, x: d.clear(), "update": lambda o, d, x: d.update(q=1, a=x.sum()),
-    "setdefault": lambda o, d, x: d.setdefault("q", 3), "delete item": lambda o, d, x: d.__delitem__("b"),
+    "nothing": lambda o, d, x: None, "attribute": lambda o, d, x: setattr(o, "r", 1),
+    "over": lambda o, d, x: setattr(o, "a", x + 1), "deleted": lambda o, d, x: delattr(o, "a"),
+    "item": lambda o, d, x: d.__setitem__("q", 1), "delete item": lambda o, d, x: d.__delitem__("b"),
+    "pop": lambda o, d, x: d.pop("a"), "pop default": lambda o, d, x: d.pop("q", None), "pop missing": lambda o, d, x: d.pop("q"),
+    "popitem": lambda o, d, x: d.popitem(), "clear": lambda o, d, x: d.clear(), "update": lambda o, d, x: d.update(q=1, a=x.sum()),
+    "setdefault": lambda o, d, x: d.setdefault("q", 3), "none there": lambda o, d, x: d.setdefault("b", 3),
     "again": lambda o, d, x: removes_and_puts(o), "once": lambda o, d, x: puts_and_removes(o), "united": lambda o, d, x: unites(d),
-    "none there": lambda o, d, x: d.setdefault("b", 3), "copied": lambda o, d, x: d.copy().clear()}
+    "copied": lambda o, d, x: d.copy().clear()}
 OWNERS: dict[str, tuple[Callable[[], Any], Callable[[Any], Any]]] = {
-    "argument": (Three, lambda o: o), "new": (Three, lambda o: Three()), "property": (Read, lambda o: o), "methods": (Through, lambda o: o),
-    "copy": (Three, copy.copy), "global": (Three, lambda o: GIVEN[0])}
+    "argument": (Three, lambda o: o), "new": (Three, lambda o: Three()), "copy": (Three, copy.copy),
+    "property": (Read, lambda o: o), "methods": (Through, lambda o: o), "global": (Three, lambda o: GIVEN[0])}
 
 
 def takes_and_changes(x, given, own, take, change, breaks):
@@ -262,7 +263,7 @@ def takes_and_changes(x, given, own, take, change, breaks):
 @pytest.mark.parametrize("taken", TAKEN)
 @pytest.mark.parametrize(("owner", "breaks"), [*((owner, False) for owner in OWNERS), ("argument", True), ("new", True)])
 def test_what_was_taken_of_a_dict_follows_the_object(owner: str, taken: str, breaks: bool) -> None:
-    """Views and iterators of `__dict__` are of the object as it is when they are read; each change of either is a change of both."""
+    """Views and iterators of `__dict__` show the object as it is when they are read; a change of either is a change of both."""
     make, own = OWNERS[owner]
     for name, change in CHANGES.items():
         dynexplore.reset()

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
+import re
 import types
 import warnings
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import pytest
 import torch
@@ -14,7 +17,7 @@ import dynexplore
 from dynexplore.engine.graph_breaks import GraphBreak
 from dynexplore.engine.variables.contract.context import ObservedException
 from dynexplore.engine.variables.scalars.constant import computed, run_now
-from engine_checks import assert_same_as_eager
+from engine_checks import CountingBackend, assert_same_as_eager
 
 
 @pytest.mark.plain("asks the function itself: what no program here can reach today")
@@ -88,3 +91,68 @@ def test_an_attribute_of_a_code_object_warns_in_each_call_if_python_does(name):
             seen.append((shown if not hasattr(result, "__next__") else list(result), [str(w.message) for w in warned]))
         assert seen[0] == seen[1]
     assert dynexplore.counters["stats"]["graphs"]
+
+
+# -- methods of constants with containers and iterators
+
+
+class Named(NamedTuple):
+    first: str
+    second: str
+
+
+class OwnTuple(tuple):  # type: ignore[type-arg]
+    __slots__ = ()
+
+
+class OwnList(list):  # type: ignore[type-arg]
+    pass
+
+
+CONTAINERS = [("ab", "c"), (b"ab", b"c"), ["ab", "c"], {"ab"}, frozenset(("ab",)), {"ab": 1}, {97: "z"}, (1, 2), (), [1, 2],
+              Named("ab", "c"), OwnTuple(("ab", "c")), OwnList(["ab", "c"])]  # fmt: skip
+FORMS: dict[str, Callable[[Any], Any]] = {
+    "itself": lambda value: value, "iterator": iter, "map": lambda value: map(str, value), "new tuple": lambda value: tuple(value),
+    "generator": lambda value: (item for item in value), "new list": lambda value: list(value),
+    "keys": lambda value: dict.fromkeys(value).keys(), "enumerate": enumerate}
+METHODS: list[tuple[Any, str]] = [
+    *(("abcd", name) for name in ("startswith", "endswith", "join", "removeprefix", "split", "translate", "count", "__contains__")),
+    *(("abcd", name) for name in ("__add__", "__eq__", "__mod__", "format", "center")),
+    *((b"abcd", name) for name in ("startswith", "endswith", "join", "count", "__contains__")),
+    *((frozenset(("ab", "c")), name) for name in ("union", "issubset", "__or__", "__contains__")),
+    *((("ab", "c"), name) for name in ("count", "index", "__add__", "__contains__", "__eq__", "__lt__")),
+    (5, "to_bytes"), (int, "from_bytes"), (str, "maketrans")]  # fmt: skip
+
+
+def calls_a_method(x, constant, name, form, value):
+    try:
+        result = getattr(constant, name)(form(value))
+    except (TypeError, ValueError) as error:
+        return x + 1, type(error).__name__, str(error)
+    return x * 2, result if type(result) is not frozenset else len(result), type(result).__name__
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_method_of_a_constant_takes_containers_and_iterators(form: str) -> None:
+    """The method gets a tuple where the program has a tuple; its messages name the type that the program passes."""
+    x = torch.ones(1)
+    for (constant, name), value in itertools.product(METHODS, CONTAINERS):
+        dynexplore.reset()
+        backend = CountingBackend()
+        compiled = dynexplore.optimize(backend)(calls_a_method)
+        outcomes = [str(run(x, constant, name, FORMS[form], value)) for run in (calls_a_method, compiled, compiled)]
+        plain, *others = (re.sub(" at 0x[0-9a-f]+", "", outcome) for outcome in outcomes)
+        assert others == [plain, plain], (constant, name, value)
+        assert backend.graphs
+
+
+def drops_a_prefix(x, names):
+    return x + sum(name.startswith(PREFIXES) for name in names)
+
+
+PREFIXES = ("a_", "b_")
+
+
+def test_a_tuple_from_outside_the_frame_is_a_tuple_to_a_method() -> None:
+    """The graph does not break: `startswith` gets its tuple."""
+    assert_same_as_eager(drops_a_prefix, torch.ones(2), ["a_b", "b_c", "c"], graphs=1, breaks=0)
