@@ -169,7 +169,12 @@ class HasAttributes(Protocol):
 def _bind_builtin(
     ctx: TraceContext, attribute: ClassAttribute, instance: VariableTracker | None, cls: type[Any]
 ) -> VariableTracker:
-    return ctx.build(attribute.raw, None)  # a C function does not bind: `activation = torch.relu` in a class body
+    # A C function does not bind (`activation = torch.relu` in a class). A method of an object (`put = queue.append`) changes it.
+    owner = attribute.raw.__self__
+    source = None
+    if not isinstance(owner, types.ModuleType | type | types.NoneType):
+        source = attribute_source(ctx, attribute) or constant_source(ctx, attribute)
+    return ctx.build(attribute.raw, source)
 
 
 def _bind_user_descriptor(

@@ -168,8 +168,8 @@ class UserObjectVariable(VariableTracker):
     def _attribute_hook(self, ctx: TraceContext, name: str) -> VariableTracker | None:
         """A user-defined `__getattr__`, `__setattr__` or `__delattr__`: a function, or a different C slot under that name."""
         slot = raw_lookup(ctx, self.cls, name)
-        if slot is None or not _is_borrowed(slot, name):
-            return self.special(ctx, name) if slot is not None else None
+        if not _is_borrowed(slot, name):
+            return self.special(ctx, name) if slot is not None or has_name(ctx, self.cls, name) else None
         find(ctx, self.cls, name)  # guards that it is this one
         return BoundMethodVariable(ctx.build(slot, None), self)
 
@@ -224,9 +224,8 @@ class UserObjectVariable(VariableTracker):
 
     def set_attribute(self, ctx: TraceContext, name: str, value: VariableTracker) -> None:
         setter = raw_lookup(ctx, self.cls, "__setattr__")
-        if setter not in _PLAIN_SETTERS and (isinstance(setter, types.FunctionType) or _is_borrowed(setter, "__setattr__")):
-            hook = self._attribute_hook(ctx, "__setattr__")
-            assert hook is not None
+        hook = self._attribute_hook(ctx, "__setattr__") if setter not in _PLAIN_SETTERS else None
+        if hook is not None:
             hook.call(ctx, [ConstantVariable(name), value], {})
         else:
             self.generic_set(ctx, name, value)
@@ -279,10 +278,8 @@ class UserObjectVariable(VariableTracker):
         self.stored[name] = value
 
     def delete_attribute(self, ctx: TraceContext, name: str) -> None:
-        deleter = raw_lookup(ctx, self.cls, "__delattr__")
-        if isinstance(deleter, types.FunctionType) or _is_borrowed(deleter, "__delattr__"):
-            hook = self._attribute_hook(ctx, "__delattr__")
-            assert hook is not None
+        hook = self._attribute_hook(ctx, "__delattr__")
+        if hook is not None:
             hook.call(ctx, [ConstantVariable(name)], {})
         else:
             self.generic_delete(ctx, name)
@@ -388,7 +385,7 @@ class UserObjectVariable(VariableTracker):
         A method that a class disables by `__iter__ = None` counts as defined: it is the constant None, and calling it raises.
         """
         method = find(ctx, self.cls, name)
-        if method is not None and (method.is_python_function or not isinstance(method.raw, _C_SPECIAL)):
+        if method is not None and (method.is_python_function or not _is_of_c_class(method.raw)):
             return bind(ctx, method, self, self.cls)
         if method is not None and not issubclass(self.cls, getattr(method.raw, "__objclass__", object)):
             return BoundMethodVariable(ctx.build(method.raw, None), self)  # `__eq__ = str.__eq__` in a class that is no str
@@ -639,7 +636,14 @@ def _is_filled(slot: types.MemberDescriptorType, value: object) -> bool:
 
 
 # C implementations of special methods.
-_C_SPECIAL = (types.WrapperDescriptorType, types.MethodDescriptorType, types.BuiltinFunctionType)
+_C_SPECIAL = (types.WrapperDescriptorType, types.MethodDescriptorType)
+
+
+def _is_of_c_class(raw: Any) -> bool:
+    """Whether a special method is what a class of C defines; not a builtin function that the program put there."""
+    if isinstance(raw, types.BuiltinFunctionType):
+        return isinstance(raw.__self__, type)
+    return isinstance(raw, _C_SPECIAL)
 
 
 def bind_raw(ctx: TraceContext, attribute: ClassAttribute) -> VariableTracker:

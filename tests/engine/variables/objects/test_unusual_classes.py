@@ -331,6 +331,98 @@ def test_a_module_class_that_watches_its_writes_is_asked():
     assert_same_as_eager(program, X, calls=2, observe=lambda: list(log), setup=log.clear)
 
 
+HOOK_CALLS: list[tuple[object, ...]] = []
+
+
+def _hook(*args):
+    HOOK_CALLS.append(tuple(arg if isinstance(arg, str | float) else type(arg).__name__ for arg in args))
+
+
+class CallableHook:
+    """An object in a class: it is called without the instance."""
+
+    def __call__(self, *args):
+        _hook("object", *args)
+
+
+class GivesHook:
+    """A descriptor of the program."""
+
+    def __get__(self, instance, owner=None):
+        return functools.partial(_hook, "descriptor")
+
+
+ATTRIBUTE_HOOKS = {
+    "function": lambda self, *args: _hook(*args),
+    "disabled": dynexplore.disable(lambda self, *args: _hook("disabled", *args)),
+    "skipped by torch's name": torch.compiler.disable(lambda self, *args: _hook("torch's", *args)),
+    "object": CallableHook(),
+    "descriptor": GivesHook(),
+    "static": staticmethod(_hook),
+    "class method": classmethod(_hook),
+    "partialmethod": functools.partialmethod(_hook, "first"),
+    "partial": functools.partial(_hook, "partial"),
+    "cached": functools.lru_cache(lambda self, *args: _hook("cached", *args)),
+    "builtin": HOOK_CALLS.append,
+    "none": None,
+}
+"""What a class may have as `__setattr__` or `__delattr__`."""
+
+
+@pytest.mark.parametrize("existed", [True, False], ids=["argument", "made in the frame"])
+@pytest.mark.parametrize("hook", ATTRIBUTE_HOOKS)
+@pytest.mark.parametrize("name", ["__setattr__", "__delattr__", "both"])
+def test_whatever_the_class_has_as_attribute_hook_is_called(name, hook, existed):
+    """A `__setattr__` or `__delattr__` need not be a function: it is bound and called all the same, in each call."""
+    names = ("__setattr__", "__delattr__") if name == "both" else (name,)
+    cls = type("Hooked", (), {"wanted": 2.0, **dict.fromkeys(names, ATTRIBUTE_HOOKS[hook])})
+    instance = cls()
+
+    def program(x):
+        owner = instance if existed else cls()
+        texts = [said(lambda: setattr(owner, "scale", 3.0)), said(lambda: delattr(owner, "scale"))]
+        try:
+            owner.scale = 4.0
+        except TypeError:
+            texts.append("refused")
+        return x * getattr(owner, "scale", owner.wanted), texts
+
+    assert_same_as_eager(program, X, calls=2, observe=lambda: list(HOOK_CALLS), setup=HOOK_CALLS.clear)
+
+
+KEPT: list[object] = []
+
+
+class Keeps:
+    """A class whose methods are bound methods of a list."""
+
+    put = __call__ = __getitem__ = __getattr__ = __delattr__ = KEPT.append  # type: ignore[assignment]
+    __contains__ = KEPT.count  # type: ignore[assignment]
+    __len__ = KEPT.__len__
+
+
+@pytest.mark.parametrize("existed", [True, False], ids=["argument", "made in the frame"])
+@pytest.mark.parametrize("use", {
+    "method": lambda owner: owner.put(1),
+    "call": lambda owner: owner(2),
+    "item": lambda owner: owner[3],
+    "missing attribute": lambda owner: owner.missing,
+    "delete": lambda owner: delattr(owner, "gone"),
+    "contains": lambda owner: 1 in owner,
+    "length": len,
+    "of the class": lambda owner: type(owner).put(4),
+}.values())  # fmt: skip
+def test_a_method_of_another_object_in_a_class_changes_that_object(use, existed):
+    """`put = queue.append` in a class body: what it does to the queue is done, in each call."""
+    instance = Keeps()
+
+    def program(x):
+        owner = instance if existed else Keeps()
+        return x + 1, use(owner)
+
+    assert_same_as_eager(program, X, calls=2, observe=lambda: list(KEPT), setup=KEPT.clear)
+
+
 # -- who makes an instance --------------------------------------------------------------------------------------------
 
 
