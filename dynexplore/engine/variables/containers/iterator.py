@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from dynexplore.engine.variables.contract.reconstruction import Reconstruction
 
 
+TEXT_ITERATOR = type(iter("é"))
+"""The type of an iterator over any text but exact ASCII text."""
 PLAIN_ITERATORS = frozenset(map(type, (iter(""), iter("é"), iter(b""), iter([]), iter(()), iter(range(0)))))
 
 
@@ -188,7 +190,7 @@ def _over_empty(mapping: type[Any], part: str, walk: Callable[[Any], Any]) -> Ca
 
 _FROM_ITEMS: dict[type[Any], Callable[[tuple[Any, ...]], Iterator[Any]]] = {
     type(iter("")): lambda items: iter("".join(items)),
-    type(iter("é")): _general_iterator,
+    TEXT_ITERATOR: _general_iterator,
     type(iter(b"")): lambda items: iter(bytes(items)),
     type(iter([])): lambda items: iter(list(items)),
     type(reversed([])): lambda items: reversed([*reversed(items)]),

@@ -24,7 +24,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from dynexplore.engine.provenance.sources import Source
 from dynexplore.engine.raw_attributes import class_dict, class_mro
 from dynexplore.engine.variables.callables.function import BoundCMethodVariable, BoundMethodVariable, BuiltinVariable
-from dynexplore.engine.variables.containers.iterator import ByIndexIteratorVariable, item_or_end
+from dynexplore.engine.variables.containers.iterator import (
+    TEXT_ITERATOR,
+    ByIndexIteratorVariable,
+    ItemsIteratorVariable,
+    item_or_end,
+)
 from dynexplore.engine.variables.containers.lazy import LazyVariable
 from dynexplore.engine.variables.contract.base import Args, Kwargs, VariableTracker
 from dynexplore.engine.variables.contract.build import builds_when
@@ -421,7 +426,10 @@ class UserObjectVariable(VariableTracker):
             return ByIndexIteratorVariable(self)
         if raw_lookup(ctx, self.cls, "__iter__") is None:
             ctx.raise_exception(TypeError, f"{self.cls.__name__!r} object is not iterable")
-        return self._of_storage(ctx, "iteration").iterate(ctx)
+        iterator = self._of_storage(ctx, "iteration").iterate(ctx)
+        if isinstance(iterator, ItemsIteratorVariable) and issubclass(self.cls, str):
+            return ItemsIteratorVariable(iterator.items, TEXT_ITERATOR)  # CPython's other one is for exact ASCII text
+        return iterator
 
     def _is_container(self, ctx: TraceContext) -> bool:
         """Whether its class defines iteration or containment; otherwise only `__getitem__` by index is left."""

@@ -622,7 +622,13 @@ class _Items:
         return (10, 20, 30)[index]
 
 
+class _Text(str):
+    """CPython walks over a subclass with the general iterator, even if the text is ASCII."""
+
+
 _WALKED: dict[str, Callable[[], Any]] = {
+    "text of a subclass": lambda: _Text("abc"), "no text of a subclass": lambda: _Text(""),
+    "text of a subclass beyond ASCII": lambda: _Text("éab"),
     "text": lambda: "abc", "text beyond ASCII": lambda: "éab", "bytes": lambda: b"abc", "list": lambda: [1, 2, 3],
     "tuple": lambda: (1, 2, 3), "range": lambda: range(3), "deque": lambda: deque([1, 2, 3]), "set": lambda: {1, 2, 3},
     "frozenset": lambda: frozenset({1, 2, 3}), "by index": _Items, "dict": lambda: {1: 2, 3: 4},
