@@ -278,3 +278,50 @@ def test_what_was_taken_of_a_dict_follows_the_object(owner: str, taken: str, bre
                 said.append((str(result), str(vars(given))))
         assert outcomes[0] == outcomes[1], name
         assert backend.graphs
+
+
+class OwnDict(dict):  # type: ignore[type-arg]
+    """Its items are its attributes."""
+
+    def __init__(self, **items: object) -> None:
+        super().__init__(**items)
+        self.__dict__ = self
+
+
+OWN_CHANGES: dict[str, Callable[[Any, Any], Any]] = {
+    "attribute": lambda o, x: setattr(o, "a", x), "item": lambda o, x: o.__setitem__("a", x), "update": lambda o, x: o.update(a=x),
+    "delete": lambda o, x: delattr(o, "b"), "pop": lambda o, x: o.pop("b"), "setdefault": lambda o, x: o.setdefault("z", x),
+    "unites": lambda o, x: o.__ior__({"a": x}), "clear": lambda o, x: o.clear(), "nothing": lambda o, x: None}
+
+
+def changes_its_own_dict(x, change):
+    o = GIVEN[0]
+    y = x * o.a
+    change(o, x)
+    return y, getattr(o, "a", None), o.get("a"), hasattr(o, "b"), "b" in o, len(o), o.get("z"), getattr(o, "z", None)
+
+
+def item_of_its_own_dict(x, change):
+    o, x = GIVEN[0], x + 1
+    o["a"] = x
+    del o["b"]
+    change(o, x)
+    return x * o.a, hasattr(o, "b"), o
+
+
+@pytest.mark.parametrize("function", [changes_its_own_dict, item_of_its_own_dict])
+@pytest.mark.parametrize("change", OWN_CHANGES)
+def test_an_object_that_is_its_own_dict(change: str, function: Any) -> None:
+    """Reading it is captured; each change, of an item or of an attribute, is seen as both."""
+    outcomes = []
+    backend = CountingBackend()
+    for run in (function, dynexplore.optimize(backend)(function)):
+        GIVEN[:] = [OwnDict(a=2, b=3)]
+        try:
+            outcomes.append(str(run(X, OWN_CHANGES[change])))
+        except (AttributeError, KeyError) as error:
+            outcomes.append(repr(error))
+    assert outcomes[0] == outcomes[1]
+    assert backend.graphs
+    if change == "nothing" and function is changes_its_own_dict:
+        assert len(backend.graphs) == 1 and not dynexplore.counters["graph_break"]
