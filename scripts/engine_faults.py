@@ -398,6 +398,7 @@ NO_DIFFERENCE = {
     ("pass", "inference mode to no_grad", True): "a graph without such blocks stays as it is",
     ("pass", "save mutated inputs", True): "it costs memory and changes nothing",
     ("pass", "keep raising operators", True): "a graph without such operators stays as it is",
+    ("pass", "insert deferred runtime asserts", True): "a graph without deferred checks stays as it is",
     ("pass", "clone mutated inputs", True): "without inputs to clone the graph is copied and stays as it is",
     ("wrapper", "drop extra outputs", True): "without extra outputs all are kept",
     ("wrapper", "detach no_grad views", True): "without such views nothing is detached",

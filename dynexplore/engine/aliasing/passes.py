@@ -20,6 +20,7 @@ from dynexplore.engine.aliasing.eligibility import Candidate
 from dynexplore.engine.aliasing.inference_mode import without_gradients
 from dynexplore.engine.aliasing.keep_raising_ops import with_raising_ops_as_outputs
 from dynexplore.engine.aliasing.mutation import dead_raising_ops
+from dynexplore.engine.aliasing.runtime_asserts import env_with_deferred_asserts, with_runtime_asserts
 from dynexplore.engine.graph.modes import inference_mode_entered
 from dynexplore.engine.records import record
 
@@ -37,7 +38,7 @@ class Pass:
 
 
 NO_GRAD, CLONES, RAISING = "inference mode to no_grad", "clone mutated inputs", "keep raising operators"
-SAVED = "save mutated inputs"
+SAVED, ASSERTS = "save mutated inputs", "insert deferred runtime asserts"
 
 
 def _enters_inference_mode(candidate: Candidate) -> bool:
@@ -52,6 +53,12 @@ def _has_dead_raising_ops(candidate: Candidate) -> bool:
 def _mutates_inputs_of_symbolic_size(candidate: Candidate) -> bool:
     fakes = [candidate.graph.inputs[index].node.meta["example_value"] for index in candidate.graph.meta.mutated_inputs]
     return any(isinstance(size, torch.SymInt) for fake in fakes for size in fake.shape)
+
+
+def _has_deferred_asserts(candidate: Candidate) -> bool:
+    module = candidate.graph.module
+    is_unbacked = any(node.meta.get("unbacked_bindings") for node in module.graph.nodes)
+    return is_unbacked and env_with_deferred_asserts(module) is not None
 
 
 def _clone_inputs(module: Module, candidate: Candidate) -> Module:
@@ -91,6 +98,13 @@ PASSES: dict[str, Pass] = {
             "Where sizes are symbolic, the partitioner may keep a mutated input for its sizes, and recompute from it.",
             _mutates_inputs_of_symbolic_size,
             _save_mutated_inputs,
+        ),
+        Pass(
+            ASSERTS,
+            "An operator's demand on a data-dependent size is unknown while tracing, and a compiler decomposes the operator that "
+            "would check it.",
+            _has_deferred_asserts,
+            lambda module, candidate: with_runtime_asserts(module),
         ),
     )
 }
