@@ -111,8 +111,20 @@ def _has_arguments_of_the_program(value: Any, depth: int = 0) -> bool:
     elif isinstance(value, (types.UnionType, types.GenericAlias, *_OF_TYPING)):
         arguments = getattr(value, "__args__", ())
     else:
-        return class_module(type(value)) not in ("builtins", "types", "typing")
+        return _is_of_the_program(type(value))
     return depth > _DEEPEST or any(_has_arguments_of_the_program(argument, depth + 1) for argument in arguments)
+
+
+def _is_of_the_program(cls: type[Any]) -> bool:
+    """Whether a class was made by the program. `__module__` alone does not tell, as the program may set it."""
+    module = class_module(cls)
+    if module == "typing":
+        return vars(typing).get(cls.__name__) is not cls
+    return module not in ("builtins", "types") or bool(vars(type)["__flags__"].__get__(cls) & _HEAP_TYPE)
+
+
+_HEAP_TYPE = 1 << 9
+"""Py_TPFLAGS_HEAPTYPE: the class is no static type of C code."""
 
 
 def _is_annotation(value: Any) -> bool:

@@ -142,9 +142,12 @@ class Parameter:
     __typing_subst__ = None  # an instance has its own
 
 
+@pytest.mark.parametrize("module", [__name__, "builtins", "types", "typing"])
 @pytest.mark.parametrize("alias", ["types.GenericAlias(dict, (parameter, int))", "types.GenericAlias(list, (list[parameter],))"])
-def test_an_argument_of_the_program_is_asked_in_the_call(alias: str) -> None:
-    """What `__typing_subst__` of an object is when the alias is subscripted decides, and it is called once in each call."""
+def test_an_argument_of_the_program_is_asked_in_the_call(alias: str, module: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What `__typing_subst__` of an object is when the alias is subscripted decides, and it is called once in each call; also if
+    its class claims to be of a module of Python."""
+    monkeypatch.setattr(Parameter, "__module__", module)
     outcomes = []
     for optimized in (False, True):
         parameter, called = Parameter("p"), list[str]()
