@@ -60,7 +60,7 @@ class Gate:
         self.is_parked = False
         self.thread: threading.Thread | None = None
         self._go = threading.Semaphore(0)
-        self._arrived = threading.Semaphore(0)
+        self._arrived = threading.Event()
         self._counted: dict[str, dict[str, int]] = {}
 
     # -- called by the run's thread
@@ -98,7 +98,7 @@ class Gate:
     def arrive(self) -> None:
         """Signal that the run is blocked or finished."""
         self.is_parked = True
-        self._arrived.release()
+        self._arrived.set()
 
     def begin(self) -> None:
         """Wait for the first step."""
@@ -115,11 +115,17 @@ class Gate:
     def go_on(self) -> None:
         """Resume the blocked run."""
         self.is_parked = False
+        self._arrived.clear()
         self._go.release()
+
+    @property
+    def has_arrived(self) -> bool:
+        """Whether the run is blocked or finished, and was not resumed."""
+        return self._arrived.is_set()
 
     def wait(self, timeout: float | None) -> bool:
         """Wait until the run is blocked or finished; return False if it still runs after `timeout` seconds."""
-        return self._arrived.acquire(timeout=timeout)
+        return self._arrived.wait(timeout)
 
     def stop(self) -> None:
         """End the run where it is blocked, or as soon as it runs Python code."""
@@ -146,7 +152,6 @@ class LiveRun:
         self.recording = gate.recording
         self._gate = gate
         self._result: dict[str, Any] = {}
-        self._is_out = False  # resumed, and not yet blocked again
         self._moments = timeline.states(_events(gate.recording))
         self._read = 0
         self._state: timeline.State | None = None
@@ -160,7 +165,9 @@ class LiveRun:
     # -- resuming
 
     def step(self, count: int = 1, timeout: float | None = None) -> timeline.State | None:
-        """Continue by `count` steps, and return the state there. After `timeout` seconds it may still be "running"."""
+        """Continue by `count` steps, and return the state there. After `timeout` seconds it may still be "running"; the next call
+        then waits for those steps and takes none.
+        """
         if count < 1:
             raise ValueError(f"a live run only moves forward: count must be at least 1, not {count}")
         return self._until(STOPS["step"], count - 1, timeout)
@@ -173,6 +180,8 @@ class LiveRun:
 
     def finish(self, timeout: float | None = None) -> Any:
         """Run to the end and return the call's value; its exceptions propagate. Raises TimeoutError if it still runs."""
+        if self.status == "running":
+            self._wait(timeout)  # a step of before is still under way, and blocks the run again
         self._until((), 0, timeout)
         if self.status == "running":
             raise TimeoutError(f"the call still runs after {timeout} seconds")
@@ -192,7 +201,6 @@ class LiveRun:
         gate = self._gate
         if self.status == "parked":
             gate.stops, gate.to_pass = stops, to_pass
-            self._is_out = True
             gate.go_on()
         self._wait(timeout)
         return self.state
@@ -200,7 +208,7 @@ class LiveRun:
     def _wait(self, timeout: float | None) -> None:
         """Wait for a resumed run until it is blocked again."""
         try:
-            self._is_out = self._is_out and not self._gate.wait(timeout)
+            self._gate.wait(timeout)
         except KeyboardInterrupt:
             self.stop()
             raise
@@ -214,8 +222,7 @@ class LiveRun:
             return "stopped" if isinstance(self._result["error"], Stopped) else "failed"
         if "value" in self._result:
             return "finished"
-        self._wait(0)  # it may have arrived since somebody last waited for it
-        return "running" if self._is_out else "parked"
+        return "parked" if self._gate.has_arrived else "running"
 
     @property
     def state(self) -> timeline.State | None:

@@ -210,6 +210,38 @@ def test_a_slow_step_arrives(session: Any) -> None:
     assert run.step() is not None and run.status == "parked" and run.finish() is not None
 
 
+def test_who_looks_takes_nothing_from_who_steps(session: Any) -> None:
+    """`status`, asked by one thread all the time, leaves another's steps their arrivals."""
+    run = session.live(X)
+    is_over = threading.Event()
+
+    def looks() -> None:
+        while not is_over.is_set():
+            assert run.status
+
+    def steps() -> None:
+        for _ in range(20):
+            run.step()
+
+    looking, stepping = (threading.Thread(target=one, daemon=True) for one in (looks, steps))
+    looking.start()
+    stepping.start()
+    stepping.join(30)
+    is_over.set()
+    looking.join(30)
+    assert not stepping.is_alive() and run.status == "parked" and run.finish() is not None
+
+
+def test_finish_ends_a_step_that_is_under_way(session: Any) -> None:
+    """The value is that of the call, also if the run blocks once more before."""
+    run = session.live(X)
+    run.step(3)
+    with compile_lock:
+        run.until("break", timeout=0.05)
+        assert run.status == "running"
+    assert run.finish() is not None and run.status == "finished"
+
+
 def test_ctrl_c_while_one_waits_stops_it() -> None:
     """KeyboardInterrupt comes out of the step, and the run is over."""
     run = live_and_stuck()
