@@ -13,6 +13,7 @@ PyTorch's counterpart: none.
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Mapping
 from typing import Any
@@ -41,13 +42,14 @@ class Prediction:
 
     @choice.setter
     def choice(self, choice: Any) -> None:
-        self._buttons.value = choice
+        self._buttons.value = _plain(choice)
 
     def judge(self, fact: Any) -> None:
         """Print whether the recording agrees with the choice, and the sentence of that choice.
 
         Raises ValueError if there is no such choice: then the tutorial no longer matches the program.
         """
+        fact = _plain(fact)
         if fact not in self.choices:
             raise ValueError(f"the recorded answer {fact!r} is none of the choices {list(self.choices)}")
         answer = self._quoted[fact]
@@ -72,7 +74,7 @@ class Prediction:
 
 def _plain(choice: Any) -> Any:
     """A choice as its button shows it and as `judge` compares it: code without its backquotes."""
-    return choice.strip("`") if isinstance(choice, str) else choice
+    return choice[1:-1] if isinstance(choice, str) and re.fullmatch("`[^`]*`", choice) else choice
 
 
 def _quoted(choice: Any) -> str:
@@ -81,7 +83,7 @@ def _quoted(choice: Any) -> str:
     >>> print(_quoted("`self.calls`"), _quoted("recompile"), _quoted(2))
     `self.calls` "recompile" 2
     """
-    return f'"{choice}"' if isinstance(choice, str) and not choice.startswith("`") else str(choice)
+    return f'"{choice}"' if isinstance(choice, str) and "`" not in choice else str(choice)
 
 
 def predict(question: str, choices: Mapping[Any, str]) -> Prediction:

@@ -54,6 +54,16 @@ def test_words_are_quoted_and_code_has_backquotes(capsys: pytest.CaptureFixture[
     assert repr(code) == 'Predict: Which call hits?\n  f(x)   f(x, "a")'
 
 
+def test_code_within_words_keeps_its_backquotes(capsys: pytest.CaptureFixture[str]) -> None:
+    """A choice of words and code is printed as it is written; code may be given with its backquotes, too."""
+    question = predict("Which of them?", {"`a` and `b`": "Both.", "`a`": "One."})
+    question.judge("`a` and `b`")
+    question.choice = "`a`"
+    question.judge("`a`")
+    assert capsys.readouterr().out == "No prediction made. The answer is `a` and `b`. Both.\nRight: `a`. One.\n"
+    assert list(question.choices) == ["`a` and `b`", "a"]
+
+
 def test_a_click_is_a_choice() -> None:
     """The buttons and `choice` are one thing."""
     question = graphs()

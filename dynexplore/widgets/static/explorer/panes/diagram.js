@@ -230,7 +230,7 @@ class Diagram {
     this.isFolded = remembered("graph") !== "all nodes";
     this.status = make("span", "dynx-facts");
     this.status.setAttribute("role", "status");
-    this.small = make("p", "dynx-small", "Too small to read: zoom in (+)");
+    this.small = make("p", "dynx-too-small", "Too small to read: zoom in (+)");
     this.small.hidden = true;
     this.map = new Minimap(body, (direction) => this.zoom(direction > 0 ? ZOOM : 1 / ZOOM));
     this.aside = new CostsAside(explorer, this.map.element);

@@ -259,7 +259,7 @@ class Recompiles {
     const next = rows.slice(rows.indexOf(/** @type {Called} */ (this.chosen)) + 1).find(isMiss);
     if (next) return this.choose(next);
     const at = this.functions.findIndex((one, number) => number > this.functions.indexOf(this.of) && one.rows.some(isMiss));
-    if (at < 0) return this.explorer.say("This is the last cache miss.");
+    if (at < 0) return this.explorer.say("No more cache misses.");
     this.showFunction(at);
     this.choose(this.of.rows.find(isMiss));
   }
