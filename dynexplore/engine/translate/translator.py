@@ -136,7 +136,7 @@ class Translator:
         self.emitter = self._new_emitter(attempt)
         self.guards = GuardSet()
         self.module_guards = ModuleGuards()
-        self.journal = Journal(self.emitter.changed if self.emitter is not None else None)
+        self.journal = Journal(self.emitter.changed if self.emitter is not None else None, self._refuse_change)
         self.effects = FrameEffects()
         self.active_modes: list[ActiveMode] = []
         self.function_modes = FunctionModes()
@@ -517,6 +517,9 @@ class Translator:
         may_ask = self.function_modes.may_dispatch
         dispatched = self.calls.dispatch_torch_function(op, target, args, kwargs) if may_ask else None
         return dispatched if dispatched is not None else operations.add(self, op, target, args, kwargs)
+
+    def _refuse_change(self, tracker: VariableTracker, change: str) -> None:
+        self.break_graph("DX213", method=change, type="an object that is its own __dict__")
 
     def break_graph(self, kind: str, **facts: object) -> NoReturn:
         """Give up on tracing this instruction."""

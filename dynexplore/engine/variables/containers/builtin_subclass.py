@@ -59,6 +59,7 @@ _IMMUTABLE: dict[type[Any], Callable[[Any], Any]] = {
 }
 # These OrderedDict methods get and set items through the class (Objects/odictobject.c); dict's methods do not.
 _THROUGH_ITEMS = ("update", "setdefault", "__ior__")
+_ITEMS = ("update", "setdefault", "__ior__")
 # What changes the items of a dict.
 _MUTATING = frozenset({"__setitem__", "__delitem__", "__ior__", "clear", "pop", "popitem", "setdefault", "update", "move_to_end"})
 _ITEMS = ("__getitem__", "__setitem__", "__contains__")
@@ -128,26 +129,9 @@ class BuiltinSubclassVariable(UserObjectVariable):
         """The keys, in the order in which the C type iterates over them."""
         return self.content().unpack(ctx)
 
-    def store_own(self, ctx: TraceContext, name: str, value: VariableTracker) -> None:
-        self.break_if_its_own_dict(ctx, f"the attribute {name}")
-        super().store_own(ctx, name, value)
-
-    def forget(self, ctx: TraceContext, name: str) -> None:
-        self.break_if_its_own_dict(ctx, f"the attribute {name}")
-        super().forget(ctx, name)
-
-    def set_item(self, ctx: TraceContext, key: VariableTracker, value: VariableTracker) -> None:
-        self.break_if_its_own_dict(ctx, "__setitem__")
-        super().set_item(ctx, key, value)
-
-    def delete_item(self, ctx: TraceContext, key: VariableTracker) -> None:
-        self.break_if_its_own_dict(ctx, "__delitem__")
-        super().delete_item(ctx, key)
-
-    def break_if_its_own_dict(self, ctx: TraceContext, change: str) -> None:
-        """Break before a change of an object with `self.__dict__ = self`: its items and its attributes are tracked apart."""
-        if self.live_dictionary() is self.value is not None:
-            ctx.break_graph("DX213", method=change, type=f"{self.cls.__qualname__} that is its own __dict__")
+    @property
+    def is_its_own_dict(self) -> bool:  # type: ignore[override]
+        return self.live_dictionary() is self.value is not None
 
     def merged_as(self, ctx: TraceContext) -> VariableTracker | None:
         return self.storage if raw_lookup(ctx, self.cls, "__iter__") is dict.__iter__ else None
@@ -182,8 +166,6 @@ class _StorageMethodVariable(ConstantMethodVariable):
         self.owner, self.raw = owner, attribute.raw
 
     def call(self, ctx: TraceContext, args: Args, kwargs: Kwargs) -> VariableTracker:
-        if self.name in _MUTATING:
-            self.owner.break_if_its_own_dict(ctx, self.name)
         result = super().call(ctx, args, kwargs)
         return self.owner if returns_receiver(self.name, result, self.receiver) else result
 

@@ -614,7 +614,7 @@ def _equal_dicts(ctx: TraceContext, symbol: str, lhs: DictVariable, rhs: DictVar
 
 @binary_rule(DictVariable, DictVariable, "|")
 def _merge(ctx: TraceContext, symbol: str, lhs: DictVariable, rhs: DictVariable) -> VariableTracker:
-    keeper = rhs if isinstance(lhs, MappingProxyVariable) or type(lhs) is DictVariable else lhs
+    keeper = rhs if isinstance(lhs, MappingProxyVariable) or (lhs.value_type is dict and lhs.storage_owner is None) else lhs
     merged = keeper.like(dict(lhs.entries))
     update(ctx, merged, rhs)
     return merged

@@ -109,6 +109,7 @@ class VariableTracker(Inspection):
 
     source: Source | None = None
     storage_owner: VariableTracker | None = None  # for a storage: the user-defined instance
+    is_its_own_dict: bool = False  # `self.__dict__ = self`: its items are its attributes, which are tracked apart
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         tracker = super().__new__(cls)

@@ -20,18 +20,23 @@ from collections.abc import Callable, Iterator
 
 from dynexplore.engine.variables.contract.base import VariableTracker, progress
 
+OnChange = Callable[[VariableTracker, str], None]
+
 
 class Journal:
     """The trackers of live objects and the list of mutated trackers, for one attempt."""
 
-    def __init__(self, on_change: Callable[[VariableTracker, str], None] | None = None) -> None:
+    def __init__(
+        self, on_change: OnChange | None = None, refuse: OnChange | None = None,
+    ) -> None:  # fmt: skip
+        """`on_change`: told of each change. `refuse`: called before a change of an object whose trackers would then disagree."""
         self._trackers: dict[int, VariableTracker] = {}
         self._keep: list[object] = []
         self._identity_observed: set[VariableTracker] = set()
         self.changed: dict[VariableTracker, int] = {}  # with the root frame's step at the first mutation of each
         self.count = 0
         """How many changes were noted: of two moments with the same count, nothing changed in between."""
-        self._on_change = on_change
+        self._on_change, self._refuse = on_change, refuse
         self._listening: list[list[VariableTracker]] = []
         self._is_cached: list[Callable[[VariableTracker], bool]] = []
         self.changed_in_a_cache: VariableTracker | None = None
@@ -108,6 +113,8 @@ class Journal:
         self.changed.setdefault(tracker, progress.step)
 
     def _count(self, tracker: VariableTracker, change: str) -> None:
+        if self._refuse is not None and (tracker.storage_owner or tracker).is_its_own_dict:
+            self._refuse(tracker, change)
         self.count += 1
         if self.changed_in_a_cache is None and self.is_cached(tracker):
             self.changed_in_a_cache = tracker

@@ -11,6 +11,7 @@ torch/_dynamo/variables/dicts.py.
 from __future__ import annotations
 
 import itertools
+import types
 from typing import TYPE_CHECKING, Any
 
 from dynexplore.engine.raw_attributes import has_python_getattribute, instance_dict
@@ -32,34 +33,45 @@ class InstanceDictVariable(DictVariable):
     def __init__(self, ctx: TraceContext, owner: UserObjectVariable) -> None:
         self.ctx, self.owner = ctx, owner
         self.source = None
-        self._entries: Entries = {}
-        self._stored_then: dict[str, VariableTracker | None] | None = None  # what the object stored when the entries were collected
+        self._entries: Entries | None = None
+        self._steps: list[Step] = []
+        self._changes = owner.changes = []  # what the object stored or deleted since the entries were read
 
     # -- what it holds
 
     @property
     def entries(self) -> Entries:  # type: ignore[override]
         """All attributes; from now on their names are guarded, each value when it is read."""
-        if self._stored_then is None:
+        if self._entries is None:
             guard_attribute_names(self.ctx, self.owner)
-        if self._stored_then != self.owner.stored:
-            self._stored_then = dict(self.owner.stored)
-            self._entries = self._collected()
+            self._entries = {}
+            for name in attribute_names(self.owner):
+                self._entries[name] = ConstantVariable(name), self._lazy(name)
+            self._steps = [("take out", NONE)] * self.owner.removals
+        else:
+            self._follow(self._entries)
+        self._changes.clear()
         return self._entries
 
-    def _collected(self) -> Entries:
-        names = [ConstantVariable(name) for name in attribute_names(self.owner)]
-        return {name.hash_key(self.ctx): (name, self._lazy(name.value)) for name in names}
+    def _follow(self, entries: Entries) -> None:
+        """Make the changes of the object: a removed attribute leaves an empty position, as a removed key does."""
+        for name, value in self._changes:
+            if value is None and entries.pop(name, None) is not None:
+                self._steps.append(("take out", NONE))
+            elif value is not None and not self.owner.is_outside_dict(name):
+                entries[name] = ConstantVariable(name), value
 
     def _lazy(self, name: str) -> VariableTracker:
-        if self.owner.has_slot(name):
-            self.ctx.break_graph("DX213", method="__dict__ of a name that is a slot, too")
+        if self.owner.is_outside_dict(name):
+            self.ctx.break_graph("DX213", method="__dict__ of a name that is a slot or a registered name, too")
         return self.owner.lazy_attribute(self.ctx, name)
 
     @property
     def steps(self) -> list[Step]:  # type: ignore[override]
-        """A removed attribute leaves an empty position, as a removed key does; one that is stored changes the keys."""
-        return [("take out", NONE)] * self.owner.removals
+        """The removals. An attribute that is stored changes the keys."""
+        if self._entries is not None:
+            assert self.entries is self._entries
+        return self._steps
 
     def like(self, entries: Entries) -> DictVariable:
         return DictVariable(entries)
@@ -68,7 +80,7 @@ class InstanceDictVariable(DictVariable):
         name = _name_of(key)
         if name is None:
             return super().find(ctx, key)
-        if not self.owner.has_slot(name):
+        if not self.owner.is_outside_dict(name):
             return self.owner.own_attribute(ctx, name)
         if name in (self.owner.live_dictionary() or {}):
             self._lazy(name)
@@ -81,7 +93,7 @@ class InstanceDictVariable(DictVariable):
 
     def store(self, ctx: TraceContext, key: VariableTracker, value: VariableTracker) -> None:
         name = _name_of(key)
-        if name is None or self.owner.has_slot(name):
+        if name is None or self.owner.is_outside_dict(name):
             ctx.break_graph("DX306", question="item assignment", type="__dict__")
         self.owner.store_own(ctx, name, value)
 
@@ -103,7 +115,7 @@ class InstanceDictVariable(DictVariable):
     # -- for those who watch: without guards
 
     def contents(self, most: int | None = None) -> Contents | None:
-        return Contents(list(itertools.islice(self._entries.values(), most)))
+        return Contents([] if self._entries is None else list(itertools.islice(self.entries.values(), most)))
 
     def bulk(self) -> int:
         return len(self.owner.stored) + len(self.owner.live_dictionary() or {})
@@ -138,7 +150,7 @@ def attribute_names(owner: UserObjectVariable) -> list[str]:
     """The names of all attributes, in the order of the `__dict__`."""
     names = dict.fromkeys(owner.live_dictionary() or {})
     for name, value in owner.stored.items():
-        if owner.has_slot(name):
+        if owner.is_outside_dict(name):
             continue
         if value is None or name in owner.renewed:
             names.pop(name, None)
@@ -150,6 +162,8 @@ def attribute_names(owner: UserObjectVariable) -> list[str]:
 def _dictionary_of(ctx: TraceContext, owner: UserObjectVariable) -> VariableTracker:
     """The unique tracker of an object's `__dict__`, so that `obj.__dict__ is vars(obj)`."""
     if owner.dictionary is None:
+        if type(owner.live_dictionary()) not in (dict, types.NoneType) or not owner.tells_its_dict():
+            ctx.break_graph("DX303", name="__dict__", type=owner.cls.__qualname__)
         owner.dictionary = InstanceDictVariable(ctx, owner)
     return owner.dictionary
 

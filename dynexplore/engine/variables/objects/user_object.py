@@ -92,6 +92,7 @@ class UserObjectVariable(VariableTracker):
         self.set_before_deleted: set[str] = set()
         self.removals = 0  # how often an attribute was deleted
         self.renewed: set[str] = set()  # deleted and stored again: moves to the end of the `__dict__`
+        self.changes: list[tuple[str, VariableTracker | None]] | None = None  # for its dictionary, which empties it
         self.dictionary: VariableTracker | None = None  # the tracker of its `__dict__`, once the program has read that
         self._read: dict[str, VariableTracker] = {}
 
@@ -281,6 +282,8 @@ class UserObjectVariable(VariableTracker):
             del self.stored[name]
             self.renewed.add(name)
         self.stored[name] = value
+        if self.changes is not None:
+            self.changes.append((name, value))
 
     def delete_attribute(self, ctx: TraceContext, name: str) -> None:
         hook = self._attribute_hook(ctx, "__delattr__")
@@ -326,6 +329,14 @@ class UserObjectVariable(VariableTracker):
     def has_slot(self, name: str) -> bool:
         """Whether an attribute of this name is in a `__slots__` slot, not in the object's `__dict__`."""
         return isinstance(peek(self.cls, name), types.MemberDescriptorType)
+
+    def is_outside_dict(self, name: str) -> bool:
+        """Whether what the object stores under this name is not in its `__dict__`."""
+        return self.has_slot(name)
+
+    def tells_its_dict(self) -> bool:
+        """Whether `__dict__` holds what is stored and what the live object has, and nothing else."""
+        return True
 
     def check_slot(self, ctx: TraceContext, slot: ClassAttribute) -> None:
         """Refuse a slot that another class made, as CPython does, and one that has another name there."""

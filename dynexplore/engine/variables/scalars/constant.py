@@ -268,25 +268,27 @@ def _plain(ctx: TraceContext, value: VariableTracker, question: str) -> Any:
     cls = value.python_type()
     if cls not in (list, tuple, map, filter) and value.kind not in ("iterator", "generator"):
         return constant_of(ctx, value, question)
-    items = [constant_of(ctx, item.read(ctx), question) for item in value.unpack(ctx)]
     if cls in (list, tuple):
-        return cls(items)
-    return type(name_in_messages(cls), (_Iterator,), {"__slots__": ()})(items)
+        return cls(constant_of(ctx, item.read(ctx), question) for item in value.unpack(ctx))
+    return type(name_in_messages(cls), (_Iterator,), {"__slots__": ()})(ctx, value, question)
 
 
 class _Iterator:
-    """An iterator over items. Its class gets the name of the type that it stands for, which messages name."""
+    """The program's iterator, advanced when the method asks for an item. Its class has the name that messages give for the type."""
 
-    __slots__ = ("rest",)
+    __slots__ = ("ctx", "question", "value")
 
-    def __init__(self, items: list[Any]) -> None:
-        self.rest = iter(items)
+    def __init__(self, ctx: TraceContext, value: VariableTracker, question: str) -> None:
+        self.ctx, self.value, self.question = ctx, value, question
 
     def __iter__(self) -> _Iterator:
         return self
 
     def __next__(self) -> Any:
-        return next(self.rest)
+        item = self.value.next_item(self.ctx)
+        if item is None:
+            raise StopIteration
+        return constant_of(self.ctx, item, self.question)
 
 
 def computed(ctx: TraceContext, function: Any, *args: Any, **kwargs: Any) -> VariableTracker:

@@ -4,8 +4,10 @@ it follows the object."""
 from __future__ import annotations
 
 import copy
+import itertools
 import sys
 import types
+from collections import OrderedDict, defaultdict
 from collections.abc import Callable
 from typing import Any
 
@@ -219,6 +221,17 @@ def removes_and_puts(o: Any) -> None:
     o.c = 9
 
 
+def moves(o: Any) -> None:
+    value = o.a
+    del o.a
+    o.a = value
+
+
+def moves_items(d: Any) -> None:
+    d["a"] = d.pop("a")
+    d.popitem()
+
+
 def puts_and_removes(o: Any) -> None:
     o.q = 1
     del o.q
@@ -240,7 +253,8 @@ CHANGES: dict[str, Callable[[Any, Any, Any], Any]] = {
     "popitem": lambda o, d, x: d.popitem(), "clear": lambda o, d, x: d.clear(), "update": lambda o, d, x: d.update(q=1, a=x.sum()),
     "setdefault": lambda o, d, x: d.setdefault("q", 3), "none there": lambda o, d, x: d.setdefault("b", 3),
     "again": lambda o, d, x: removes_and_puts(o), "once": lambda o, d, x: puts_and_removes(o), "united": lambda o, d, x: unites(d),
-    "copied": lambda o, d, x: d.copy().clear()}
+    "copied": lambda o, d, x: d.copy().clear(), "moved": lambda o, d, x: (len(d), moves(o)),
+    "moved items": lambda o, d, x: moves_items(d)}
 OWNERS: dict[str, tuple[Callable[[], Any], Callable[[Any], Any]]] = {
     "argument": (Three, lambda o: o), "new": (Three, lambda o: Three()), "copy": (Three, copy.copy),
     "property": (Read, lambda o: o), "methods": (Through, lambda o: o), "global": (Three, lambda o: GIVEN[0])}
@@ -260,8 +274,9 @@ def takes_and_changes(x, given, own, take, change, breaks):
     return x * 2, left, list(vars(o)), str(d), len(d), "a" in d, d.get("q"), d == {"a": 1, "b": 2, "c": 3}
 
 
-@pytest.mark.parametrize("taken", TAKEN)
-@pytest.mark.parametrize(("owner", "breaks"), [*((owner, False) for owner in OWNERS), ("argument", True), ("new", True)])
+@pytest.mark.parametrize(("owner", "taken", "breaks"), [
+    *itertools.product(("argument", "new"), TAKEN, (False, True)), *itertools.product(OWNERS, ("dict", "items"), (False,)),
+])  # fmt: skip
 def test_what_was_taken_of_a_dict_follows_the_object(owner: str, taken: str, breaks: bool) -> None:
     """Views and iterators of `__dict__` show the object as it is when they are read; a change of either is a change of both."""
     make, own = OWNERS[owner]
@@ -291,7 +306,10 @@ class OwnDict(dict):  # type: ignore[type-arg]
 OWN_CHANGES: dict[str, Callable[[Any, Any], Any]] = {
     "attribute": lambda o, x: setattr(o, "a", x), "item": lambda o, x: o.__setitem__("a", x), "update": lambda o, x: o.update(a=x),
     "delete": lambda o, x: delattr(o, "b"), "pop": lambda o, x: o.pop("b"), "setdefault": lambda o, x: o.setdefault("z", x),
-    "unites": lambda o, x: o.__ior__({"a": x}), "clear": lambda o, x: o.clear(), "nothing": lambda o, x: None}
+    "unites": lambda o, x: o.__ior__({"a": x}), "clear": lambda o, x: o.clear(), "nothing": lambda o, x: None,
+    "united": lambda o, x: unites(o), "of dict": lambda o, x: dict.update(o, a=x),
+    "set by dict": lambda o, x: dict.__setitem__(o, "a", x),
+    "popped by dict": lambda o, x: dict.pop(o, "b")}
 
 
 def changes_its_own_dict(x, change):
@@ -325,3 +343,58 @@ def test_an_object_that_is_its_own_dict(change: str, function: Any) -> None:
     assert backend.graphs
     if change == "nothing" and function is changes_its_own_dict:
         assert len(backend.graphs) == 1 and not dynexplore.counters["graph_break"]
+
+
+class Ordered:
+    """Its `__dict__` is no plain dict."""
+
+    def __init__(self) -> None:
+        self.__dict__ = OrderedDict(a=1, b=2)
+
+
+def reorders(x, o):
+    vars(o).move_to_end("a")
+    return x + o.a, list(vars(o)), type(vars(o)).__name__
+
+
+def is_itself(x, o):
+    return x + o.a, vars(o) is o, type(vars(o)).__name__
+
+
+@pytest.mark.parametrize(("program", "make"), [(reorders, Ordered), (is_itself, lambda: OwnDict(a=2))])
+def test_a_dict_of_another_type(program: Any, make: Any) -> None:
+    """The `__dict__` of an object may be of any class that extends dict: the graph breaks where it is read."""
+    backend = CountingBackend()
+    compiled = dynexplore.optimize(backend)(program)
+    for _ in range(2):
+        assert str(compiled(X, make())) == str(program(X, make()))
+    assert backend.graphs
+
+
+def unions(x, o, d):
+    other = OrderedDict(z=1)
+    made = vars(o) | other, d | other, other | d, vars(o) | d, {} | other, d | defaultdict(int)
+    return x + 1, [type(one).__name__ for one in made]
+
+
+def test_the_union_has_the_type_of_the_subclass() -> None:
+    """`dict | OrderedDict` is an OrderedDict, whatever the engine tracks the dict as."""
+    assert_same_as_eager(unions, X, Plain(), {"a": 1}, graphs=1, breaks=0)
+
+
+def lists_a_module(x):
+    module = torch.nn.ReLU()
+    x = x + 1
+    return x * 2, list(vars(module))
+
+
+def lists_a_given_module(x, module):
+    module.bias = torch.nn.Parameter(torch.ones(1))
+    module.other = 3
+    return x * 2, list(vars(module)), "bias" in vars(module), vars(module).get("weight")
+
+
+def test_the_dict_of_a_module() -> None:
+    """Parameters are in registries, and those are in the dict."""
+    assert_same_as_eager(lists_a_module, X, graphs=1, breaks=1)
+    assert_same_as_eager(lists_a_given_module, X, torch.nn.Linear(1, 1))

@@ -293,6 +293,12 @@ class NNModuleVariable(UserObjectVariable):
         else:
             self.guard_on_absence(ctx, name)
 
+    def is_outside_dict(self, name: str) -> bool:
+        return super().is_outside_dict(name) or self.registry_of(name) is not None
+
+    def tells_its_dict(self) -> bool:
+        return self.value is not None  # the registries of a new module are tracked apart
+
     def forget(self, ctx: TraceContext, name: str) -> None:
         super().forget(ctx, name)
         if not self.had_at_entry(name):
