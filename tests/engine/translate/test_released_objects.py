@@ -6,6 +6,7 @@ the second mutates the same container, which keeps it.
 
 from __future__ import annotations
 
+import gc
 import textwrap
 from typing import Any
 
@@ -86,6 +87,7 @@ RELEASED = {
     "setattr": ("with_attributes(Plain(), o=Ends())", "setattr(a, 'o', 1)"),
     "slot": ("with_attributes(Slots(), o=Ends())", "a.o = 1"),
     "vars clear": ("with_attributes(Plain(), o=Ends())", "a.__dict__.clear()"),
+    "vars of it": ("[Ends()]", "a[0].__dict__.get('o'); a[0] = 1"),
     "vars item": ("with_attributes(Plain(), o=Ends())", "vars(a)['o'] = 1"),
     "attribute of an attribute": ("with_attributes(Plain(), n=with_attributes(Plain(), o=Ends()))", "a.n = 1"),
     "module": ("with_attributes(nn.Linear(1, 1), o=Ends())", "a.o = 1"),
@@ -126,11 +128,15 @@ def _run(made: str, body: str, optimized: bool) -> list[list[Any]]:
     exec(lines, space)
     run = dynexplore.optimize("eager")(space["run"]) if optimized else space["run"]
     logs = []
-    for _ in range(3):
-        given = eval(made, space)
-        space["LOG"].clear()
-        run(torch.ones(2), given)
-        logs.append(list(space["LOG"]))
+    gc.disable()  # it would hide a reference cycle, now and then
+    try:
+        for _ in range(3):
+            given = eval(made, space)
+            space["LOG"].clear()
+            run(torch.ones(2), given)
+            logs.append(list(space["LOG"]))
+    finally:
+        gc.enable()
     return logs
 
 

@@ -165,6 +165,7 @@ def _dictionary_of(ctx: TraceContext, owner: UserObjectVariable) -> VariableTrac
         if type(owner.live_dictionary()) not in (dict, types.NoneType) or not owner.tells_its_dict():
             ctx.break_graph("DX303", name="__dict__", type=owner.cls.__qualname__)
         owner.dictionary = InstanceDictVariable(ctx, owner)
+        ctx.effects.cleanup_callbacks.append(vars(owner.dictionary).clear)  # it, its entries and the owner refer to each other
     return owner.dictionary
 
 
