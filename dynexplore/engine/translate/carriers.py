@@ -131,12 +131,12 @@ class CarrierWriter:
         return self.writer.covered_by(failed if self._caught is not None else None, depth if self._caught is not None else 0)
 
     def _append_stack(self, stack: Sequence[bool]) -> None:
-        """Append the values below an outcome, which is on top, to it."""
+        """Append the values below an outcome, which is on top, to it. The locals are cleared, as in `_return`."""
         writer, outcome = self.writer, self._store_result()
         own = [name for name, is_value in self._pop(stack) if is_value]
-        writer.load_fast(outcome)
+        writer.load_fast_and_clear(outcome)
         for name in own:
-            writer.load_fast(name)
+            writer.load_fast_and_clear(name)
         writer.build_tuple(len(own))
         writer.binary("+")
 
@@ -171,11 +171,8 @@ class CarrierWriter:
             several = len(self.outcomes) > 1
             if several:
                 writer.load_const(self.outcomes.index(outcome))
-            for name in names:
-                writer.load_fast(name)
-                if outcome.caught:  # avoids a reference cycle through the traceback's frame
-                    writer.load_const(None)
-                    writer.store_fast(name)
+            for name in names:  # an exception, caught or returned, may lead to this frame: the two would be a reference cycle
+                writer.load_fast_and_clear(name)
             writer.build_tuple(len(names) + several)
             writer.return_value()
 

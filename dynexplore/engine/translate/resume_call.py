@@ -270,6 +270,7 @@ class ResumeCalls:
         for name in resume.shadowed:
             writer.load_fast(self.shadowed[name])
         values = [slot for slot in slots if slot is not None]
-        for slot in values:
-            writer.load_fast(slot)
+        load = writer.load_fast_and_clear if self.on_stack else writer.load_fast
+        for slot in values:  # a returned exception may lead to this frame: the two would be a reference cycle
+            load(slot)
         return len(resume.arguments) + len(resume.locals) + len(resume.shadowed) + len(values)

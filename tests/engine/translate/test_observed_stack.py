@@ -8,6 +8,7 @@ cell is a program that notes what happened, in order.
 
 from __future__ import annotations
 
+import gc
 import linecache
 import textwrap
 import weakref
@@ -112,6 +113,42 @@ def catching_callee(x: torch.Tensor, fails: bool) -> torch.Tensor:
         except ValueError:
             EVENTS.append("handler of the callee")
     return x + 1
+
+
+def raising_callee(x: torch.Tensor, held: object) -> torch.Tensor:
+    """A callee that handles an exception, and raises another one."""
+    x = x + 1
+    try:
+        outside(x, True, held)
+    except ValueError:
+        EVENTS.append("handler of the callee")
+    raise KeyError("the callee's own")
+
+
+def middle(x: torch.Tensor) -> None:
+    """Between the frame and that callee, with something on its stack."""
+    keep(ends("argument of the middle"), raising_callee(x, ends("argument of the callee")))
+
+
+@dynexplore.disable
+def caught() -> Exception:
+    """An exception, whose traceback leads to every frame of the stack."""
+    try:
+        raise ValueError("inside")
+    except ValueError as error:
+        return error
+
+
+def receiving_callee(x: torch.Tensor) -> torch.Tensor:
+    """A callee to which an exception is returned."""
+    keep(ends("argument of the callee"), caught(), x + 1)
+    return x * 3
+
+
+def middle_of_receiving(x: torch.Tensor) -> torch.Tensor:
+    """Between the frame and that callee, with something on its stack."""
+    keep(ends("argument of the middle"), receiving_callee(x * 2))
+    return x
 
 
 @dynexplore.disable
@@ -243,7 +280,7 @@ def events(function: Callable[[torch.Tensor], object]) -> list[str]:
     try:
         function(torch.ones(3))
         EVENTS.append("returned")
-    except (ValueError, RuntimeError) as error:
+    except (ValueError, RuntimeError, KeyError) as error:
         EVENTS.append(f"the caller sees {type(error).__name__}")
         del error
     EVENTS.append("the caller goes on")
@@ -280,3 +317,48 @@ def test_values_on_the_stack_are_released_when_eager_releases_them(holder: str, 
             graphs += len(backend.graphs)
     assert not wrong, "\n".join(wrong)
     assert graphs
+
+
+def handles_what_a_callee_raises(x):
+    """A frame that handles what a callee raises after handling another exception."""
+    x = x + 1
+    try:
+        middle(x)
+    except KeyError:
+        outside(x, False)
+    return x
+
+
+def passes_on_what_a_callee_raises(x):
+    """A frame that passes this on to its caller."""
+    x = x + 1
+    return middle(x)
+
+
+def has_a_callee_that_receives(x):
+    """A frame with a callee to which an exception is returned."""
+    return middle_of_receiving(x + 1)
+
+
+def receives(x):
+    """A frame to which an exception is returned."""
+    keep(ends("argument"), caught(), x + 1)
+    return x
+
+
+@pytest.mark.parametrize(
+    "function",
+    [handles_what_a_callee_raises, passes_on_what_a_callee_raises, has_a_callee_that_receives, receives],
+)
+def test_an_outcome_of_a_callee_is_in_no_reference_cycle(function: Callable[[torch.Tensor], object]) -> None:
+    """An exception leads to the frames of the callees, which hold neither it nor their stacks any more: nothing is left to gc."""
+    backend = CountingBackend()
+    compiled = dynexplore.optimize(backend)(function)
+    gc.collect()
+    gc.disable()
+    try:
+        expected = events(function)
+        assert [events(compiled), events(compiled)] == [expected, expected]
+    finally:
+        gc.enable()
+    assert backend.graphs
