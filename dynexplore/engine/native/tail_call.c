@@ -78,18 +78,22 @@ PyTypeObject TailCall_Type = {
     .tp_repr = (reprfunc)tail_call_repr,
 };
 
-/* Call what is to go on, and whatever that wants to go on in turn, until there is a result.  `result` is taken over. */
+/* Call what is to go on, and whatever that wants to go on in turn, until there is a result.  `result` is taken over.
+   A function that does not come to the hook (there is none now, or no frame was made) may come here again: its call is put
+   back then, for the `go_on` that made it to release. */
 PyObject *
 go_on(PyObject *result)
 {
     ThreadState *thread = &thread_state;
+    TailCall *before = thread->resuming;
     while (result != NULL && Py_IS_TYPE(result, &TailCall_Type)) {
         TailCall *call = (TailCall *)result;
         PyObject *function = Py_NewRef(call->function);
         thread->resuming = call;
         result = PyObject_Vectorcall(function, call->args, Py_SIZE(call), NULL);
-        if (thread->resuming == call) {         /* it did not come to the hook: there is none now, or no frame was made */
-            thread->resuming = NULL;
+        bool came_to_hook = thread->resuming != call;
+        thread->resuming = before;
+        if (!came_to_hook) {
             Py_DECREF(call);
         }
         Py_DECREF(function);

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from dynexplore.engine.native import CacheStore, Entry, FrameState, Region, RegionCall, TailCall
+from dynexplore.engine.native import CacheStore, Entry, FrameState, Region, RegionCall, TailCall, finish_call
 
 pytestmark = pytest.mark.plain("speaks to the C extension, below what `disable` switches off")
 
@@ -109,6 +109,47 @@ def test_the_function_alone_holds_its_arguments() -> None:
         return going_on(x[0], x[1]())
 
     assert RegionCall(caller, in_place_of(original, makes))((deletes, DeferredEvent)) == ["died"]
+
+
+def takes(x, *others):
+    return x
+
+
+def finishes(x):
+    return finish_call(TailCall(takes, x))
+
+
+def finishes_under_a_hook(x):
+    return RegionCall(finishes, in_place_of(original, hands_on))(x)
+
+
+def finishes_twice(x):
+    return finish_call(TailCall(finishes, finish_call(TailCall(finishes_under_a_hook, x))))
+
+
+def raises_after_one(x):
+    finish_call(TailCall(takes, x))
+    raise LookupError
+
+
+@pytest.mark.parametrize("function", [takes, finishes, finishes_under_a_hook, finishes_twice, raises_after_one])
+@pytest.mark.parametrize("hooked", [False, True])
+def test_a_call_within_a_call_keeps_no_argument(function: Any, hooked: bool) -> None:
+    """Whether the hook sees both functions, one of them or none: when they have returned, nothing holds their arguments."""
+
+    def outermost(x):
+        return finish_call(TailCall(function, x))
+
+    run = RegionCall(outermost, in_place_of(original, hands_on)) if hooked else outermost
+    argument = object()
+    before = sys.getrefcount(argument)
+    for _ in range(5):
+        if function is raises_after_one:
+            with pytest.raises(LookupError):
+                run(argument)
+        else:
+            assert run(argument) is argument
+    assert sys.getrefcount(argument) == before
 
 
 def test_only_functions_and_positional_arguments() -> None:
