@@ -401,7 +401,7 @@ class UserObjectVariable(VariableTracker):
         A method that a class disables by `__iter__ = None` counts as defined: it is the constant None, and calling it raises.
         """
         method = find(ctx, self.cls, name)
-        if method is not None and (method.is_python_function or not _is_of_c_class(method.raw)):
+        if method is not None and (method.is_python_function or not _is_of_c_class(name, method.raw)):
             return bind(ctx, method, self, self.cls)
         if method is not None and not issubclass(self.cls, getattr(method.raw, "__objclass__", object)):
             return BoundMethodVariable(ctx.build(method.raw, None), self)  # `__eq__ = str.__eq__` in a class that is no str
@@ -658,10 +658,10 @@ def _is_filled(slot: types.MemberDescriptorType, value: object) -> bool:
 _C_SPECIAL = (types.WrapperDescriptorType, types.MethodDescriptorType)
 
 
-def _is_of_c_class(raw: Any) -> bool:
+def _is_of_c_class(name: str, raw: Any) -> bool:
     """Whether a special method is what a class of C defines; not a builtin function that the program put there."""
-    if isinstance(raw, types.BuiltinFunctionType):
-        return isinstance(raw.__self__, type)
+    if isinstance(raw, types.BuiltinFunctionType):  # of C's own, only `__new__` is one: `__bool__ = dict.fromkeys` is the program's
+        return name == "__new__" and isinstance(raw.__self__, type)
     return isinstance(raw, _C_SPECIAL)
 
 

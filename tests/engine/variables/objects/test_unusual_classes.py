@@ -423,6 +423,48 @@ def test_a_method_of_another_object_in_a_class_changes_that_object(use, existed)
     assert_same_as_eager(program, X, calls=2, observe=lambda: list(KEPT), setup=KEPT.clear)
 
 
+CLASS_METHODS_OF_C = {
+    "dict.fromkeys": dict.fromkeys,
+    "int.from_bytes": int.from_bytes,
+    "object.__new__": object.__new__,
+    "object.__init_subclass__": object.__init_subclass__,
+    "type.__prepare__": type.__prepare__,
+    "dict.__class_getitem__": dict.__class_getitem__,  # type: ignore[attr-defined]
+}
+SPECIAL_USES = {
+    "__bool__": bool,
+    "__ne__": lambda owner: owner != 1,
+    "__eq__": lambda owner: owner == 1,
+    "__lt__": lambda owner: owner < 1,
+    "__contains__": lambda owner: 1 in owner,
+    "__add__": lambda owner: owner + (1, 2),
+    "__radd__": lambda owner: (1, 2) + owner,
+    "__len__": len,
+    "__getitem__": lambda owner: owner["key"],
+    "__call__": lambda owner: owner("key"),
+    "__iter__": list,
+    "__neg__": lambda owner: -owner,
+    "__hash__": hash,
+}
+
+
+@pytest.mark.parametrize("name", SPECIAL_USES)
+@pytest.mark.parametrize("function", CLASS_METHODS_OF_C)
+def test_a_class_method_of_c_is_no_special_method_of_c(function, name):
+    """`__bool__ = dict.fromkeys` in a class: it is called, without the instance, also if that raises."""
+    owner = type("Odd", (), {name: CLASS_METHODS_OF_C[function]})()
+    use = SPECIAL_USES[name]
+
+    def program(x):
+        y = x + 1
+        try:
+            return y, str(use(owner))
+        except (TypeError, ValueError) as error:
+            return y, str(error)
+
+    assert_same_as_eager(program, X, calls=2)
+
+
 # -- who makes an instance --------------------------------------------------------------------------------------------
 
 
