@@ -36,12 +36,14 @@ _ENDS_SILENTLY: tuple[type[Any], ...] = (torch.Tensor, *LITERALS, *TORCH_CONSTAN
 
 def stack_ends_observably(frame: SymbolicFrame) -> bool:
     """Whether the program may observe when a value on the stack of this frame is released."""
-    return any(value is not NULL and _ends_observably(value, frame) for value in frame.stack)
+    seen: set[int] = set()  # a tuple may hold another one many times
+    return any(value is not NULL and _ends_observably(value, frame, seen) for value in frame.stack)
 
 
-def _ends_observably(value: VariableTracker, frame: SymbolicFrame) -> bool:
-    if any(local is value for local in frame.locals.values()):
-        return False  # the local variable holds it
+def _ends_observably(value: VariableTracker, frame: SymbolicFrame, seen: set[int]) -> bool:
+    if id(value) in seen or any(local is value for local in frame.locals.values()):
+        return False  # it has been looked at, or the local variable holds it
+    seen.add(id(value))
     try:
         kind = value.python_type()
     except NotImplementedError:
@@ -54,7 +56,9 @@ def _ends_observably(value: VariableTracker, frame: SymbolicFrame) -> bool:
         root = value.source.root()
         return isinstance(root, LocalSource) and root.local not in argument_slots(frame.parsed.code)
     if kind is tuple or issubclass(kind, _FUNCTIONS) or isinstance(value, IteratorVariable):
-        return isinstance(value, NestedFunctionVariable) or any(_ends_observably(part, frame) for part in _parts_of(value))
+        return isinstance(value, NestedFunctionVariable) or any(
+            _ends_observably(part, frame, seen) for part in _parts_of(value)
+        )
     return True
 
 

@@ -319,6 +319,30 @@ def test_values_on_the_stack_are_released_when_eager_releases_them(holder: str, 
     assert graphs
 
 
+def test_a_tuple_that_is_held_many_times_is_looked_at_once() -> None:
+    """A tuple that holds another one twice, and so on for 60 levels, stands on the stack: no walk takes each path to the tensor."""
+
+    @dynexplore.disable
+    def depth(pair: Any, other: object) -> int:
+        levels = 0
+        while isinstance(pair, tuple):
+            levels, pair = levels + 1, pair[0]
+        return levels
+
+    def doubled(x):
+        pair: Any = (x + 1,)
+        for _ in range(60):
+            pair = (pair, pair)
+        return pair
+
+    def program(x):
+        return depth(doubled(x), outside(x, False))
+
+    backend = CountingBackend()
+    assert dynexplore.optimize(backend)(program)(X) == 61
+    assert backend.graphs
+
+
 def handles_what_a_callee_raises(x):
     """A frame that handles what a callee raises after handling another exception."""
     x = x + 1

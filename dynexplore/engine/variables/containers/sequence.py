@@ -310,7 +310,16 @@ class TupleVariable(SequenceVariable):
         return tuple([item.as_proxy() for item in self.items])
 
     def is_unguarded(self) -> bool:
-        return any(item.is_unguarded() for item in self.items)
+        waiting, seen = list(self.items), {id(self)}
+        while waiting:
+            item = waiting.pop()
+            if not isinstance(item, TupleVariable):
+                if item.is_unguarded():
+                    return True
+            elif id(item) not in seen:  # a tuple may hold another one many times
+                seen.add(id(item))
+                waiting += item.items
+        return False
 
     def reconstruct(self, build: Reconstruction) -> None:
         if not self.is_unguarded() and self.is_constant() and is_literal(constant := self.as_constant()):
