@@ -225,11 +225,7 @@ class BreakWriter:
     def _move_to_stack(self, slots: Sequence[Slot]) -> None:
         """Move all values to the stack, where the instruction finds its operands: as in eager, nothing else holds them."""
         write_stack(self.writer, slots)
-        self._clear_temporaries(self._still_needed(), moved=slots)
-
-    def _still_needed(self) -> Iterable[Slot]:
-        """The temporaries that are read after the instruction, beside those of cells."""
-        return ()
+        self._clear_temporaries((), moved=slots)
 
     def _clear_temporaries(self, needed_later: Iterable[Slot], moved: Sequence[Slot] = ()) -> None:
         """Clear the other temporaries. One that held the exception would make a reference cycle through the traceback's frame."""
