@@ -16,7 +16,7 @@ ACCEPTABLE: dict[str, str] = {
     "DX107": "The operator selects a few rows from many, so that the work after it becomes much smaller.",
     "DX108": "The selected object determines what the rest of the function computes, so that one graph would not be enough anyway.",
     "DX109": "Each iteration does much more work than a break costs.",
-    "DX110": "The branch separates two computations that have nothing in common.",
+    "DX110": "The number separates two computations that have nothing in common.",
     "DX111": "The container holds a few tensors and is searched once, during setup.",
     "DX112": "You inspect addresses while debugging.",
     "DX201": "The call is at the beginning or the end of the function, where a break costs almost nothing.",

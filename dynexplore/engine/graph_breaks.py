@@ -230,9 +230,10 @@ def f(x):
     ),
     Kind(
         "DX110",
-        "a branch on a data-dependent size",
-        "The size is an unbacked symbol: only the data determines it, so a loop or a comparison that needs it cannot be captured.",
-        "Use a tensor operation that does not need the size, or state the size with `torch._check(size == 3)`.",
+        "a data-dependent number or size that Python needs",
+        "Only the data determines the number (it is an unbacked symbol), so a loop, a comparison or a text that needs it cannot be "
+        "captured.",
+        "Use a tensor operation that does not need the number, or state it with `torch._check(size == 3)`.",
         example="""
 options = {"capture_scalar_outputs": True}
 def f(x):

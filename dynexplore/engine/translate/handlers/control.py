@@ -17,6 +17,7 @@ from dynexplore.engine.translate.dispatch import handles
 from dynexplore.engine.translate.symbolic_frame import SymbolicFrame
 from dynexplore.engine.variables.contract.base import VariableTracker
 from dynexplore.engine.variables.objects.builtin_value import NONE
+from dynexplore.engine.variables.scalars.symint import SymbolicNumberVariable
 
 if TYPE_CHECKING:
     from dynexplore.engine.translate.contract.interpreter import Interpreter
@@ -32,7 +33,8 @@ def _truth(ctx: Interpreter, value: VariableTracker) -> bool:
     """The truth value that decides a branch; a tensor's breaks the graph here."""
     truth = value.truth(ctx)
     if not isinstance(truth, bool):
-        ctx.break_graph("DX104", condition=value.text())
+        which = ", where only the data determines the number" if isinstance(value, SymbolicNumberVariable) else ""
+        ctx.break_graph("DX104", condition=f"{value.text()}{which}")
     return truth
 
 

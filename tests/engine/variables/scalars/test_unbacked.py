@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -265,6 +266,34 @@ def test_a_whole_graph_has_no_branch_on_what_it_carries() -> None:
     with pytest.raises(dynexplore.exc.Unsupported, match="DX104"):
         dynexplore.optimize("eager", nopython=True)(branches)(X)
     assert_same_as_eager(branches, X, graphs=2, breaks=["DX101"])
+
+
+def by_a_number(x: Any) -> Any:
+    return x * 2 if x.sum().item() > 0 else x
+
+
+def by_a_size(x: Any) -> Any:
+    return x * 2 if x[x > 0].shape[0] > 1 else x
+
+
+NEEDS_THE_NUMBER = [
+    (by_a_number, r"`if` on a tensor value \(condition: zuf0 > 0.0, where only the data determines the number\)"),
+    (by_a_size, r"`if` on a tensor value \(condition: u0 > 1, where only the data determines the number\)"),
+    (lambda x: (x + 1, str(int(x.sum()))), "a data-dependent number or size that Python needs"),
+    (lambda x: (x + 1, f"{int(x.sum())}"), "a data-dependent number or size that Python needs"),
+    (lambda x: (x + 1, hash(int(x.sum()))), "a data-dependent number or size that Python needs"),
+    (lambda x: (x + 1, int(x.sum()).bit_length()), "a data-dependent number or size that Python needs"),
+    (lambda x: [x + 1 for _ in range(int(x.sum()))], "a data-dependent number or size that Python needs"),
+    (lambda x: torch.nn.functional.one_hot(x.long(), int(x.sum())), "a data-dependent number or size that Python needs"),
+]
+
+
+@pytest.mark.parametrize(("fn", "words"), NEEDS_THE_NUMBER)
+def test_the_reason_says_that_it_is_a_number(fn: Any, words: str) -> None:
+    """Not every unbacked symbol is a size, and a branch on one is not on a tensor."""
+    with pytest.raises(dynexplore.exc.Unsupported) as caught:
+        dynexplore.optimize("eager", nopython=True)(fn)(X)
+    assert re.match(words, caught.value.graph_break.reason)
 
 
 def test_a_gradient_through_an_assignment_by_a_mask_is_carried() -> None:
