@@ -254,7 +254,7 @@ class _Search:
                 stages[-1:] = [lowered] if lowered.failure else [lowered, stages[-1]]
         ran_aot = any(stage.layer == "AOTAutograd" for stage in stages)
         agree = self.engine == DYNEXPLORE and not stages[-1].failure and ran_aot
-        memory = _memory_of(self.fn, self.starts[0]) if agree else Memory()
+        memory = _memory_of(self.fn, self.starts[0], expected[0].sources) if agree and expected else Memory()
         self.starts[0].fresh()
         counters.restore(counted)
         failing = stages[-1].layer if stages[-1].failure else ""
@@ -289,14 +289,14 @@ class _Search:
         return measured.stage(layer, name, failure, second)
 
 
-def _memory_of(fn: Any, start: CallSnapshot) -> Memory:
+def _memory_of(fn: Any, start: CallSnapshot, sources: tuple[int, ...]) -> Memory:
     """The memory of each graph's forward and backward: in a further call, with the compiler watched, since times are taken
     unwatched.
     """
     recording = Recording()
     region = watched_store("aot_eager", Options(), recording, real=False).region
     with config.patch(artifacts=("memory",)), _as_compilers_are_tested("aot_eager"):
-        _observe(optimized.wrap(fn, region), start)
+        _observe(optimized.wrap(fn, region), start, sources)
     return recording.memory
 
 
@@ -347,11 +347,11 @@ def _run_plain(fn: Any, starts: list[CallSnapshot], tolerance: float | None) -> 
     """Run the first stage; return what to expect of the others, call by call, and how two eager runs differ, if they do."""
     measured = _Measured()
     try:
-        with measured:
-            first = _observe(fn, starts[0])[0]
-        again, second = _observe(fn, starts[0])
-        expected = [first, *(_observe(fn, start)[0] for start in starts[1:])]
-        repeated = [again, *(_observe(fn, start)[0] for start in starts[1:])]
+        first = _observe_plain(fn, starts[0], measured)
+        expected = [first, *(_observe_plain(fn, start) for start in starts[1:])]
+        again, second = _observe(fn, starts[0], first.sources)
+        further = zip(starts[1:], expected[1:], strict=True)
+        repeated = [again, *(_observe(fn, start, outcome.sources)[0] for start, outcome in further)]
     except Exception as error:  # any exception is a finding
         return measured.stage("plain Python", "-", _words(error)), None, ""
     differences = (_compared(first_run, second_run, tolerance) for first_run, second_run in zip(expected, repeated, strict=True))
@@ -399,13 +399,13 @@ def _as_compilers_are_tested(backend: Any) -> Iterator[None]:
 
 
 def _observe(called: Any, start: CallSnapshot, sources: tuple[int, ...] | None = None) -> tuple[_Outcome, float]:
-    """Call, and run a backward from these results; None: from those that allow one."""
+    """Call, and run a backward from these results; None: from all that have a graph."""
     args, kwargs = start.fresh()
     outer = native.enter(None)  # of nested regions the outermost wins: leave all of them
     try:
         begun = time.perf_counter()
         value = called(*args, **kwargs)
-        sources = _sources_of(value) if sources is None else sources
+        sources = _with_graph(value) if sources is None else sources
         _run_backward(value, sources)
         seconds = time.perf_counter() - begun
     finally:
@@ -415,41 +415,63 @@ def _observe(called: Any, start: CallSnapshot, sources: tuple[int, ...] | None =
     return _Outcome(value, (args, kwargs), gradients, start.reached(), sources), seconds
 
 
-def _sources_of(value: Any) -> tuple[int, ...]:
-    """The positions of the results that a backward can begin at."""
-    return tuple(at for at, leaf in enumerate(tree_leaves(value)) if _has_graph(leaf) and not _is_used_up(leaf))
+def _observe_plain(fn: Any, start: CallSnapshot, measured: contextlib.AbstractContextManager[None] | None = None) -> _Outcome:
+    """The outcome of a call with a backward from each result whose graph allows one: a training step runs its own backward, which
+    frees what the graph saved, and its optimizer changes it. Whether a graph allows one, only a backward tells: to read what it
+    saved runs hooks (a checkpoint computes its forward again).
+    """
+    try:
+        with measured or contextlib.nullcontext():
+            return _observe(fn, start)[0]
+    except RuntimeError as error:
+        if not _is_used_up(error):
+            raise
+    return _observe(fn, start, _sources_of(fn, start))[0]
+
+
+def _sources_of(fn: Any, start: CallSnapshot) -> tuple[int, ...]:
+    """The positions of the results that a backward can begin at, tried on a further call: in groups, halved where they fail."""
+    args, kwargs = start.fresh()
+    outer = native.enter(None)
+    try:
+        value = fn(*args, **kwargs)
+        sources: list[int] = []
+        waiting = [_with_graph(value)]
+        while waiting:
+            group = waiting.pop()
+            try:
+                _run_backward(value, group, retain_graph=True)
+                sources += group
+            except RuntimeError as error:
+                if not _is_used_up(error):
+                    raise
+                middle = len(group) // 2
+                waiting += [group[:middle], group[middle:]] if middle else []
+    finally:
+        native.leave(outer)
+    return tuple(sorted(sources))
+
+
+def _is_used_up(error: RuntimeError) -> bool:
+    """Whether a backward failed because the graph's saved tensors were freed, or changed in place."""
+    return any(words in str(error) for words in ("backward through the graph a second time", "modified by an inplace operation"))
+
+
+def _with_graph(value: Any) -> tuple[int, ...]:
+    return tuple(at for at, leaf in enumerate(tree_leaves(value)) if _has_graph(leaf))
 
 
 def _has_graph(leaf: Any) -> bool:
     return isinstance(leaf, torch.Tensor) and leaf.requires_grad and leaf.grad_fn is not None
 
 
-def _is_used_up(result: torch.Tensor) -> bool:
-    """Whether the call itself ran a backward through the graph of a result, or changed what it saved: a training step does both."""
-    reached: set[Any] = set()
-    waiting: list[Any] = [result.grad_fn]
-    while waiting:
-        node = waiting.pop()
-        if node is None or node in reached:
-            continue
-        reached.add(node)
-        waiting += [following for following, _ in node.next_functions]
-        try:
-            for name in dir(node):
-                if name.startswith("_saved_") or name == "saved_tensors":
-                    getattr(node, name)
-        except RuntimeError:  # freed, or changed in place
-            return True
-    return False
-
-
-def _run_backward(value: Any, sources: tuple[int, ...]) -> None:
+def _run_backward(value: Any, sources: tuple[int, ...], *, retain_graph: bool = False) -> None:
     """Compute the gradients of these results at once, with differing weights, so that errors do not cancel."""
     leaves = dict(enumerate(tree_leaves(value)))
     results = [leaves[at] for at in sources if _has_graph(leaves.get(at))]
     if results:
         weights = [torch.linspace(0.5, 1.5, result.numel()).reshape(result.shape).to(result) for result in results]
-        torch.autograd.backward(results, weights)
+        torch.autograd.backward(results, weights, retain_graph=retain_graph)
 
 
 def _compared(expected: _Outcome, actual: _Outcome, tolerance: float | None) -> Difference | None:

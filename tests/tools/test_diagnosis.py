@@ -8,11 +8,14 @@ from typing import Any
 import pytest
 import torch
 import torch.fx
+from torch.utils.checkpoint import checkpoint
 
 import dynexplore
 from dynexplore.engine.aliasing import lower_indexing
+from dynexplore.engine.runtime.call_snapshot import CallSnapshot
 from dynexplore.engine.translate import dispatch
 from dynexplore.engine.variables.scalars.constant import ConstantVariable
+from dynexplore.tools import diagnosis
 from engine_checks import CountingBackend
 
 
@@ -182,6 +185,64 @@ def test_a_training_step_runs_its_own_backward() -> None:
     for backend, layer in (("eager", None), (wrong_backward, "backend")):
         found, text, _ = diagnosed(step, x, backend=backend)
         assert found == layer, text
+
+
+def test_whether_a_backward_is_possible_is_asked_without_effects() -> None:
+    """A checkpoint computes its forward again whenever what its graph saved is read: here only in the one backward."""
+
+    class Net(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.norm, self.linear = torch.nn.BatchNorm1d(4), torch.nn.Linear(4, 2)
+
+        def forward(self, x: Any) -> Any:
+            return checkpoint(lambda y: self.linear(self.norm(y)), x, use_reentrant=False)
+
+    net = Net()
+    x = torch.randn(3, 4, requires_grad=True)
+    layer, text, _ = diagnosed(net, x, backend="eager")
+    assert layer is None, text
+    starts = [CallSnapshot(net, (x,), {})]
+    _, expected, unsteady = diagnosis._run_plain(net, starts, None)
+    assert expected is not None and not unsteady
+    assert expected[0].sources == (0,)
+    assert int(expected[0].reached["state"]["norm.num_batches_tracked"]) == 2, "the forward, and once more in the backward"
+
+
+def test_results_are_sources_of_a_backward_where_the_step_left_their_graph() -> None:
+    """Of many results, those are differentiated whose own graph is neither freed nor changed; a graph that saves nothing is not."""
+    weight = torch.ones(4, requires_grad=True)
+
+    def step(x: Any) -> Any:
+        loss = (x * weight).square().sum()
+        loss.backward()
+        saves_nothing = (x + 1).sum()
+        saves_nothing.backward()
+        changed = x.exp()
+        written = changed.sin()
+        changed.add_(1)
+        return [loss, x.cos(), saves_nothing, written, x.tan(), torch.ones(()), loss + 1]
+
+    start = CallSnapshot(step, (torch.ones(4, requires_grad=True),), {})
+    assert diagnosis._observe_plain(step, start).sources == (1, 2, 4)
+    layer, text, _ = diagnosed(step, torch.ones(4, requires_grad=True))
+    assert layer is None, text
+
+
+def test_a_backward_that_raises_is_a_finding() -> None:
+    """Only a graph that is used up is left alone: a backward with a mistake of its own fails in plain Python."""
+
+    class Raises(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            return x.clone()
+
+        @staticmethod
+        def backward(ctx: Any, gradient: Any) -> Any:
+            raise RuntimeError("no gradient today")
+
+    layer, text, _ = diagnosed(lambda x: Raises.apply(x), X, backend="eager")
+    assert layer == "plain Python" and "no gradient today" in text
 
 
 def test_what_stands_around_the_function_is_put_back() -> None:
