@@ -17,7 +17,7 @@ from typing import Any
 import torch
 import torch.fx
 
-from dynexplore.engine.runtime.backends import CompilerFn, resolve
+from dynexplore.engine.runtime.backends import CompilerFn, inductor_settings, resolve
 from dynexplore.tools.graph_failure import Compiler, copies, copy_of_graph, run_once
 
 Seen = list[tuple[torch.fx.GraphModule, list[Any]]]
@@ -49,7 +49,8 @@ def graphs_behind_aot(graph: torch.fx.GraphModule, inputs: Sequence[Any], backen
     aot = importlib.import_module("torch._functorch.aot_autograd")
     keeping = Keeping()
     boxed = [aot.make_boxed_compiler(keeping)] * 2
-    decompositions = importlib.import_module("torch._inductor.decomposition").select_decomp_table() if backend == "inductor" else {}
+    is_inductor = inductor_settings(backend) is not None
+    decompositions = importlib.import_module("torch._inductor.decomposition").select_decomp_table() if is_inductor else {}
     through = common.aot_autograd(fw_compiler=boxed[0], bw_compiler=boxed[1], decompositions=decompositions)
     run_once(through(copy_of_graph(graph), copies(inputs)), inputs)
     for _, example_inputs in keeping.seen:  # these graphs run below autograd
@@ -60,10 +61,17 @@ def graphs_behind_aot(graph: torch.fx.GraphModule, inputs: Sequence[Any], backen
 
 
 def inner_compiler(backend: str | CompilerFn) -> Compiler:
-    """The compiler behind AOTAutograd: Inductor's inner compiler, or the callable."""
-    if backend == "inductor":
+    """The compiler behind AOTAutograd: Inductor's inner compiler, with the settings of its mode, or the callable."""
+    settings = inductor_settings(backend)
+    if settings is not None:
         compile_inner: Compiler = importlib.import_module("torch._inductor.compile_fx").compile_fx_inner
-        return lambda graph, inputs: _unboxed(compile_inner(graph, inputs))
+        inductor_config: Any = importlib.import_module("torch._inductor.config")
+
+        def compile_graph(graph: torch.fx.GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
+            with inductor_config.patch(settings):
+                return _unboxed(compile_inner(graph, inputs))
+
+        return compile_graph
     if isinstance(backend, str):
         raise ValueError(f"after='aot' takes backend='inductor' or a callable for aten graphs, not {backend!r}")
     return resolve(backend)

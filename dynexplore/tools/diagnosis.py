@@ -36,7 +36,7 @@ from dynexplore.engine.errors import BackendCompilerError, EngineError, MissingB
 from dynexplore.engine.events import clip, wrapped
 from dynexplore.engine.runtime import optimized
 from dynexplore.engine.runtime.api import make_store
-from dynexplore.engine.runtime.backends import CompilerFn, resolve
+from dynexplore.engine.runtime.backends import CompilerFn, inductor_settings, resolve
 from dynexplore.engine.runtime.call_snapshot import CallSnapshot
 from dynexplore.engine.runtime.missing_compiler import missing_compiler
 from dynexplore.engine.runtime.stores import Options
@@ -66,7 +66,7 @@ _NEXT = {
     "AOTAutograd": "The captured graphs are correct, but AOTAutograd's forward or backward graphs are not."
     " dynexplore.minify(f, ..., backend='aot_eager') reduces the problem to a small program.",
     "backend": "The graphs are correct, so the bug is in the backend."
-    " dynexplore.minify(f, ..., backend={backend}{after}) reduces the problem to a small program.",
+    " dynexplore.minify(f, ...{options}) reduces the problem to a small program.{of}",
 }
 
 
@@ -265,7 +265,7 @@ class _Search:
 
     def _stage(self, layer: str, backend: str | CompilerFn, expected: list[_Outcome], is_unsteady: bool) -> Stage:
         """Run one more layer: the first call, the next one with the same inputs, then the further ones."""
-        name = backend if isinstance(backend, str) else optimized.name_of(backend)
+        name = resolve(backend).name
         allowed = _ANY if is_unsteady else self.tolerance
         measured = _Measured()
         try:
@@ -325,8 +325,11 @@ def _layers(backend: str | CompilerFn) -> list[tuple[str, str | CompilerFn]]:
 def _advice(layer: str, backend: str | CompilerFn) -> str:
     if layer not in _NEXT:
         return ""
-    after = ", after='aot'" if backend == "inductor" else ""
-    return _NEXT[layer].format(backend=repr(backend) if isinstance(backend, str) else optimized.name_of(backend), after=after)
+    settings = inductor_settings(backend)
+    name = repr(backend) if isinstance(backend, str) else resolve(backend).name
+    options = "" if settings else f", backend={name}"  # the name alone would be Inductor without them
+    options += ", after='aot'" if settings is not None else ""
+    return _NEXT[layer].format(options=options, of=" Pass the compiled f: its mode and options apply." if settings else "")
 
 
 # -- one stage -------------------------------------------------------------------------------------------------------

@@ -27,6 +27,7 @@ import torch.fx
 
 from dynexplore.engine import native
 from dynexplore.engine.errors import MissingCompiler
+from dynexplore.engine.runtime.backends import inductor_settings
 from dynexplore.engine.runtime.function_environment import copy_of_tensor
 from dynexplore.engine.runtime.missing_compiler import missing_compiler
 from dynexplore.tools.accuracy import first_difference
@@ -116,9 +117,13 @@ def copies(inputs: Sequence[Any]) -> list[Any]:
 @contextlib.contextmanager
 def same_random_numbers(backend: object = None) -> Iterator[None]:
     """Configure Inductor to draw the random numbers of eager mode while it compiles: it has its own generator by default."""
-    inductor: Any = importlib.import_module(_INDUCTOR) if backend == "inductor" else sys.modules.get(_INDUCTOR)
+    inductor: Any = importlib.import_module(_INDUCTOR) if _is_inductor(backend) else sys.modules.get(_INDUCTOR)
     with inductor.patch(fallback_random=True) if inductor is not None else contextlib.nullcontext():
         yield
+
+
+def _is_inductor(backend: object) -> bool:
+    return (isinstance(backend, str) or callable(backend)) and inductor_settings(backend) is not None
 
 
 @contextlib.contextmanager

@@ -113,7 +113,7 @@ def _graphs_of_calls(fn: Any, calls: Sequence[tuple[Sequence[Any], dict[str, Any
 
 
 def _named(backend: str | CompilerFn) -> str:
-    return repr(backend) if isinstance(backend, str) else optimized.name_of(backend)
+    return repr(backend) if isinstance(backend, str) else resolve(backend).name
 
 
 def _none_fails(count: int, calls: int) -> str:

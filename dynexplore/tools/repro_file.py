@@ -23,8 +23,8 @@ from typing import Any
 import torch
 import torch.fx
 
-from dynexplore.engine.runtime.backends import own_backends, resolve
-from dynexplore.tools.standalone_source import NoSource, source_of
+from dynexplore.engine.runtime.backends import function_and_options, inductor_settings, own_backends, resolve
+from dynexplore.tools.standalone_source import NoSource, is_plain, source_of
 
 _HEAD = '''"""{title}
 
@@ -210,13 +210,24 @@ def _backend_text(backend: Any, after: str) -> str:
 
 def _backend_source(backend: Any, after: str) -> str:
     backend = own_backends().get(backend, backend) if isinstance(backend, str) and backend != "eager" else backend
-    if backend == "inductor" and after == "aot":
+    settings = inductor_settings(backend)
+    if settings is not None and not is_plain(settings):
+        raise NoSource("a setting of Inductor is an object")
+    if settings is not None and after == "aot":
         return (
             "def backend(graph, inputs):\n"
+            "    import torch._inductor.config\n"
             "    from torch._inductor.compile_fx import compile_fx_inner\n"
             "    from torch.fx.experimental.proxy_tensor import make_fx\n\n"
-            "    compiled = compile_fx_inner(make_fx(graph, tracing_mode='fake')(*inputs), inputs)\n"
+            f"    with torch._inductor.config.patch({settings!r}):\n"
+            "        compiled = compile_fx_inner(make_fx(graph, tracing_mode='fake')(*inputs), inputs)\n"
             "    return lambda *given: compiled(list(given))\n"
+        )
+    if settings:
+        return (
+            "def backend(graph, inputs):\n"
+            "    from torch._inductor.compile_fx import compile_fx\n\n"
+            f"    return compile_fx(graph, inputs, config_patches={settings!r})\n"
         )
     if isinstance(backend, str):
         return (
@@ -224,8 +235,19 @@ def _backend_source(backend: Any, after: str) -> str:
             "    from torch._dynamo.backends.registry import lookup_backend\n\n"
             f"    return lookup_backend({backend!r})(graph, inputs)\n"
         )
+    function, options = function_and_options(backend)
+    if options:
+        return _backend_with(function, options)
     text = source_of(backend, "backend")
     return text if resolve(backend).takes_inputs else f"{text}\n\ncompiled_by = backend\n\n\n{_ONE_ARGUMENT}"
+
+
+def _backend_with(function: Any, options: dict[str, Any]) -> str:
+    """The source of a backend that is called with options."""
+    if not is_plain(options):
+        raise NoSource("an option of the backend is an object")
+    text = source_of(function, "compiled_by")
+    return f"{text}\n\ndef backend(graph, inputs):\n    return compiled_by(graph, inputs, **{options!r})\n"
 
 
 _ONE_ARGUMENT = "def backend(graph, inputs):\n    return compiled_by(graph)\n"

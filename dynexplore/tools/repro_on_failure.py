@@ -13,6 +13,7 @@ PyTorch's counterpart: `WrapBackendDebug` in torch/_dynamo/repro/after_dynamo.py
 from __future__ import annotations
 
 import contextlib
+import functools
 import itertools
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -28,7 +29,7 @@ from dynexplore.engine.config import config
 from dynexplore.engine.errors import BackendCompilerError
 from dynexplore.engine.graph.finished_graph import FinishedGraph, example_value
 from dynexplore.engine.runtime import preserve_global_state, reports
-from dynexplore.engine.runtime.backends import Backend, eager, own_backends
+from dynexplore.engine.runtime.backends import Backend, eager, function_and_options, own_backends
 from dynexplore.tools.behind_aot import graphs_behind_aot, inner_compiler
 from dynexplore.tools.graph_failure import (
     Compiler,
@@ -164,7 +165,11 @@ def _cut_behind_aot(graph: torch.fx.GraphModule, inputs: Sequence[Any], backend:
 
 
 def _public_backend(backend: Backend) -> Any:
-    """The backend by name if it is registered, else the callable."""
+    """The backend by name if it is registered and has no options, else the callable."""
+    if backend.options:
+        return functools.partial(backend.function, **backend.options)
+    if function_and_options(backend.function)[1]:
+        return backend.function
     registered = own_backends().get(backend.name)
     named = backend.name == "inductor" or getattr(backend.function, "__qualname__", None) != backend.name
     return backend.name if named and registered is None else backend.function

@@ -66,7 +66,7 @@ class _Text:
             self._import(name, *imported)
         elif isinstance(value, types.FunctionType | type):
             self._source(name, value)
-        elif isinstance(value, torch.dtype | torch.device) or _is_plain(value):
+        elif isinstance(value, torch.dtype | torch.device) or is_plain(value):
             self.lines.append(f"{name} = {value!r}")
         elif isinstance(value, types.MethodType):
             self.define(f"{name}_owner", value.__self__)
@@ -124,12 +124,12 @@ def _an(kind: type) -> str:
     return f"an object of {kind.__module__}.{kind.__qualname__}"
 
 
-def _is_plain(value: Any) -> bool:
+def is_plain(value: Any) -> bool:
     """Whether evaluating its repr gives an equal value."""
     if isinstance(value, Mapping):
-        return type(value) is dict and all(map(_is_plain, value)) and all(map(_is_plain, value.values()))
+        return type(value) is dict and all(map(is_plain, value)) and all(map(is_plain, value.values()))
     if isinstance(value, list | tuple | set | frozenset):
-        return type(value) in (list, tuple, set, frozenset) and all(map(_is_plain, value))
+        return type(value) in (list, tuple, set, frozenset) and all(map(is_plain, value))
     return value is None or value is ... or type(value) in (bool, int, float, complex, str, bytes)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,8 @@ import torch.fx
 
 import dynexplore
 from dynexplore.tools.minifier import NothingFails, operators
+
+needs_compiler = pytest.mark.skipif(not (shutil.which("g++") or shutil.which("clang++")), reason="Inductor wants a C++ compiler")
 
 
 def long_model(x: Any, weights: Any) -> Any:
@@ -122,6 +125,35 @@ def test_a_program_with_a_backend_of_ones_own(tmp_path: Path) -> None:
     small = dynexplore.minify(lambda x: x + 1, torch.ones(2), backend=picky)
     done = run(small.write(tmp_path / "repro.py"))
     assert done.returncode == 1 and "KeyError: 'picky'" in done.stderr
+
+
+def clamped(x: Any) -> Any:
+    return torch.relu(x + 1) * 2
+
+
+FAULT = {"cpp.inject_relu_bug_TESTING_ONLY": "accuracy"}
+"""A setting with which Inductor computes a wrong ReLU, made for tests of minifiers."""
+
+
+@needs_compiler
+@pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")  # importing Inductor
+@pytest.mark.parametrize("compiled_by", ["torch.compile", "dynexplore"])
+def test_a_backend_with_options_is_written_with_them(compiled_by: str, tmp_path: Path) -> None:
+    """Inductor goes by its name, and the program that is written fails with the options of the wrapper, before and after AOT."""
+    x = torch.ones(4)
+    wrapper: Any = clamped if compiled_by == "torch.compile" else dynexplore.compile(clamped, options=FAULT)
+    how: Any = {"backend": torch._TorchCompileInductorWrapper(None, FAULT, None)} if compiled_by == "torch.compile" else {}
+    diagnosis = dynexplore.diagnose(wrapper, x, **how)
+    assert diagnosis.failing is not None and (diagnosis.failing.layer, diagnosis.failing.backend) == ("backend", "inductor")
+    assert "minify(f, ..., after='aot') reduces" in diagnosis.advice and "Pass the compiled f" in diagnosis.advice
+    for after in ("dynamo", "aot") if how else ("aot",):
+        small = dynexplore.minify(wrapper, x, after=after, **how)
+        assert operators(small.graph) == 1 and "relu" in small.graph.code
+        done = run(small.write(tmp_path / "repro.py"))
+        assert done.returncode == 1 and "result 0 differs" in done.stderr, done.stderr
+    if how:
+        with pytest.raises(NothingFails, match="under inductor "):
+            dynexplore.minify(lambda x: x + 1, x, **how)
 
 
 def test_nothing_fails() -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import pytest
 import torch
 import torch.fx
 
+from dynexplore.engine.runtime.backends import resolve
 from dynexplore.tools.repro_file import ReproFile, can_stand_alone
 
 
@@ -45,3 +47,26 @@ def test_who_can_stand_alone() -> None:
     """Names and importable functions can; a callable object without source cannot."""
     assert can_stand_alone("inductor") and can_stand_alone(torch.nn.functional.relu)
     assert not can_stand_alone(object())
+
+
+def scaled(graph: torch.fx.GraphModule, inputs: Any, options: Any = None, mode: Any = None) -> Any:
+    """A backend of the program that takes options."""
+    return lambda *given: tuple(one * options["factor"] for one in graph(*given))
+
+
+@pytest.mark.plain("writes the parts of a program")
+@pytest.mark.parametrize("how", ["torch.compile", "partial"])
+def test_options_of_a_backend_are_written(how: str) -> None:
+    """What torch.compile makes of a backend and options calls it with these, and so does the program; an object is no text."""
+
+    def wrapped(options: Any) -> Any:
+        by_torch: Any = torch._TorchCompileWrapper(scaled, None, options, None)
+        return by_torch if how == "torch.compile" else functools.partial(scaled, options=options)
+
+    assert resolve(wrapped({"factor": 3})).name == "scaled"
+    graph = traced(lambda x: (x + 1,))
+    file = ReproFile(graph, [torch.ones(2)], backend=wrapped({"factor": 3}), after="dynamo", failure="fails")
+    namespace: dict[str, Any] = {"__name__": "repro"}
+    exec(compile(file.text(exact_inputs=True), "repro.py", "exec"), namespace)
+    assert namespace["backend"](graph, [])(torch.ones(2))[0].tolist() == [6, 6]
+    assert can_stand_alone(wrapped({"factor": 3})) and not can_stand_alone(wrapped({"factor": object()}))

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import functools
 import importlib
 import inspect
 import sys
@@ -179,8 +180,43 @@ def _of_name(name: str, options: dict[str, Any]) -> Backend:
 
 
 def _name_of(backend: CompilerFn) -> str:
+    """The name of a callable; of one that calls a backend with options, the backend's."""
+    if isinstance(backend, functools.partial):
+        return _name_of(backend.func)
     name = getattr(backend, "__qualname__", None) or getattr(backend, "__name__", None)
+    if _is_torch_wrapper(backend):
+        name = backend.compiler_name  # type: ignore[attr-defined]
     return name if isinstance(name, str) else type(backend).__qualname__
+
+
+def _is_torch_wrapper(backend: CompilerFn) -> bool:
+    """Whether this is the object that `torch.compile(mode=..., options=...)` makes of its backend."""
+    return type(backend).__module__ == "torch" and isinstance(getattr(backend, "compiler_name", None), str)
+
+
+def function_and_options(backend: CompilerFn) -> tuple[CompilerFn, dict[str, Any]]:
+    """The backend inside a callable that calls it with options, and these: a partial, or what torch.compile makes of a mode. Any
+    other callable is its own, without options.
+    """
+    if isinstance(backend, functools.partial) and not backend.args:
+        return backend.func, dict(backend.keywords)
+    if _is_torch_wrapper(backend):
+        function, patches = getattr(backend, "compiler_fn", None), getattr(backend, "config", None)
+        if function is not None:
+            return function, dict(getattr(backend, "kwargs", {}))
+        if backend.compiler_name == "inductor" and isinstance(patches, dict):  # type: ignore[attr-defined]
+            return lookup("inductor"), {"config_patches": dict(patches)} if patches else {}
+    return backend, {}
+
+
+def inductor_settings(backend: str | CompilerFn) -> dict[str, Any] | None:
+    """The settings of Inductor that a mode or options change; None if this is not Inductor."""
+    if isinstance(backend, str):
+        return {} if backend == "inductor" else None
+    function, options = function_and_options(backend)
+    if options.keys() - {"config_patches"} or _name_of(function) != "inductor" or function is not lookup("inductor"):
+        return None
+    return dict(options.get("config_patches", {}))
 
 
 def _takes_inputs(backend: CompilerFn) -> bool:
@@ -254,7 +290,8 @@ class GraphBackend:
                     blocks.enter_context(without_node_warnings())
                 _import_at_rest(backend)
                 watched = _watched_compiler(self.name, self.recorder, self.frame, name)
-                compiled = backend(module, examples) if watched is None else watched(module, examples, **backend.options)
+                options = {**function_and_options(backend.function)[1], **backend.options}
+                compiled = backend(module, examples) if watched is None else watched(module, examples, **options)
             if not callable(compiled):
                 raise TypeError(f"it returned {type(compiled).__name__}, and not a callable")
         except Exception as error:
