@@ -15,7 +15,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,26 +132,77 @@ class _Place:
 
 
 def with_lines_at_top(source: str, added: list[str]) -> str:
-    """A file with lines added after its docstring and its first imports; a line that it contains is not added again, nor is an
-    import of what these imports bind.
+    """A file with lines added after its docstring and its first imports; not again what stands there already: an import of what
+    these imports bind, or a setting of torch right below them. If one of these imports gives a name that the lines need to
+    something else, the lines come before the imports.
 
-    >>> with_lines_at_top("import os, torch\nx = 1\n", ["import torch; torch.a = 1"])
-    'import os, torch\ntorch.a = 1\nx = 1\n'
+    >>> with_lines_at_top("import os, torch\\nx = 1\\n", ["import torch; torch.a = 1"])
+    'import os, torch\\ntorch.a = 1\\nx = 1\\n'
     """
-    line, imported = 1, set[str]()
-    for statement in ast.parse(source).body:
-        is_text = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
-        if not is_text and not isinstance(statement, ast.Import | ast.ImportFrom):
-            break
-        if isinstance(statement, ast.Import):
-            imported |= {name.name for name in statement.names if name.asname is None}
-        line = (statement.end_lineno or statement.lineno) + 1
+    head = _Head.of(source)
+    statements = {_segment(text, each): each for text in added for each in ast.parse(text).body}
+    line, imported = head.end, head.imported
+    if any(isinstance(each, ast.Import) and head.binds_otherwise(each) for each in statements.values()):
+        line, imported = head.begin, set()
+    more = [f"{text}\n" for text, each in statements.items() if not (head.has_setting(each) or _is_imported(each, imported))]
     lines = source.splitlines(keepends=True)
-    texts = [_segment(text, each) for text in added for each in ast.parse(text).body if not _is_imported(each, imported)]
-    more = [f"{text}\n" for text in dict.fromkeys(texts) if f"{text}\n" not in lines]
     if more and line > 1 and not lines[line - 2].endswith("\n"):
         lines[line - 2] += "\n"
     return "".join([*lines[: line - 1], *more, *lines[line - 1 :]])
+
+
+@dataclass(slots=True)
+class _Head:
+    """The first imports of a file: the lines where they begin and where the next statement may stand, the modules that they import
+    under their own names, the names that they give to anything else, and the settings of torch among and right below them.
+    """
+
+    begin: int = 1
+    end: int = 1
+    imported: set[str] = field(default_factory=set)
+    other_names: set[str] = field(default_factory=set)
+    settings: set[str] = field(default_factory=set)
+
+    @staticmethod
+    def of(source: str) -> _Head:
+        """The head of a file."""
+        head, is_open = _Head(), True
+        for statement in ast.parse(source).body:
+            after = (statement.end_lineno or statement.lineno) + 1
+            is_text = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+            is_open = is_open and (is_text or isinstance(statement, ast.Import | ast.ImportFrom))
+            if is_open:
+                head._add(statement)
+                is_before = is_text or (isinstance(statement, ast.ImportFrom) and statement.module == "__future__")
+                head.begin = after if is_before and not (head.imported or head.other_names) else head.begin
+                head.end = after
+            elif statement.lineno < head.end:  # on the last import's line
+                head.end = after
+            elif ast.unparse(statement).startswith("torch."):
+                head.settings.add(ast.unparse(statement))
+            else:
+                break
+        return head
+
+    def _add(self, statement: ast.stmt) -> None:
+        if isinstance(statement, ast.ImportFrom) and statement.module == "__future__":
+            return
+        for name in getattr(statement, "names", ()):
+            bound = name.asname or name.name.partition(".")[0]
+            if isinstance(statement, ast.Import) and name.asname in (None, name.name):
+                self.imported.add(name.name)
+                self.other_names.discard(bound)
+            else:
+                self.imported = {module for module in self.imported if module.partition(".")[0] != bound}
+                self.other_names.add(bound)
+
+    def has_setting(self, statement: ast.stmt) -> bool:
+        """Whether the head contains this setting."""
+        return ast.unparse(statement) in self.settings
+
+    def binds_otherwise(self, statement: ast.Import) -> bool:
+        """Whether the head gives a name that this import binds to something else."""
+        return any((name.asname or name.name.partition(".")[0]) in self.other_names for name in statement.names)
 
 
 def _segment(text: str, statement: ast.stmt) -> str:

@@ -85,6 +85,27 @@ def test_what_the_file_imports_is_not_imported_again(imports: str, has: bool) ->
     assert with_lines_at_top(changed, ["import logging; torch.a.add(logging.info)"]) == changed
 
 
+@pytest.mark.parametrize(
+    ("source", "changed"),
+    [
+        ("import os\nos.a = 1\nimport logging\n", "import os\nADDED\nos.a = 1\nimport logging\n"),
+        ('"""Text:\nimport logging\n"""\nimport os\n', '"""Text:\nimport logging\n"""\nimport os\nADDED\n'),
+        ("import os\ndef f():\n    pass\nimport logging\n", "import os\nADDED\ndef f():\n    pass\nimport logging\n"),
+        ("import logging\nfrom absl import logging\n", "ADDED\nimport logging\nfrom absl import logging\n"),
+        ('"""T."""\nimport os\nimport x as logging\n', '"""T."""\nADDED\nimport os\nimport x as logging\n'),
+        ("from absl import logging\nimport logging\n", "from absl import logging\nimport logging\ntorch.a.add(logging.info)\n"),
+        ("import os; x = (\n1)\nimport logging\n", "import os; x = (\n1)\nADDED\nimport logging\n"),
+        ("import os\nx = 1\ntorch.a.add(logging.info)\n", "import os\nADDED\nx = 1\ntorch.a.add(logging.info)\n"),
+    ],
+)
+def test_only_the_first_imports_of_a_file_count(source: str, changed: str) -> None:
+    """An import further down comes too late for the setting, one in a text is none; a name that is given to another module stays
+    that module's for the program, so the setting comes before.
+    """
+    setting = "import logging; torch.a.add(logging.info)"
+    assert with_lines_at_top(source, [setting]) == changed.replace("ADDED", setting.replace("; ", "\n"))
+
+
 def test_a_cache_that_torch_ignores() -> None:
     """The call goes to the function behind the cache; other callers keep it."""
     source = "import functools\n@functools.lru_cache(None)\ndef t(n): ...\ndef u(n): ...\ndef f(x):\n    return t(1) + u(x)\n"
