@@ -97,9 +97,10 @@ class _Watch:
             for code in foreign_modes.code_of_wrappers():
                 unskip_code(code)  # for the same reason
         choice = self.targets.decide(state)
-        is_compiled = choice.row in _COMPILED_ANYWAY and foreign_modes.is_wrapper(sys._getframe(1).f_code)
+        may_be_compiled = choice.row in _COMPILED_ANYWAY  # also by a later call than this one: the code is not skipped
+        is_compiled = may_be_compiled and foreign_modes.is_wrapper(sys._getframe(1).f_code)
         if not choice.is_target and not is_compiled:
-            state.cache.skip = choice.answer == "never" and state.code is not MODULE_CALL
+            state.cache.skip = choice.answer == "never" and state.code is not MODULE_CALL and not may_be_compiled
             return None
         call = _call_of(state)
         self.is_reached = True

@@ -171,6 +171,11 @@ def step(x):
     optimizer.step()
     return loss
 
+def bare(x):
+    loss = (layer.weight * x).sum()
+    loss.backward()
+    return loss
+
 def fed():
     return layer(helper(2)).sum()
 
@@ -185,6 +190,7 @@ def fed():
     [
         ("torch.compile(step, backend='eager')(torch.ones(1, 2))", "", "step"),  # it drives an optimizer
         ("torch.compile(fed, backend='eager')()", "", "fed"),  # it gets no tensor
+        ("bare(torch.ones(2)); torch.compile(bare, backend='eager')(torch.ones(2))", "", "bare"),  # plain at first
         ("step(torch.ones(1, 2))", "", "Linear"),
         ("torch.compile(step, backend='eager')(torch.ones(1, 2))", "step", "Linear"),
         ("torch.compile(layer, backend='eager')(torch.ones(1, 2))", "", "Linear"),
