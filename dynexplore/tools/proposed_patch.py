@@ -69,10 +69,10 @@ class Patch:
         return "".join(parts)
 
     def __str__(self) -> str:
-        lines = [f"{self.script.name}: {_counts(self.before)} in {plural(len(self.before.results), 'compiled call')}."]
+        lines = [f"{self.script.name}: {_counts(self.before)} in {self.before.calls}."]
         if self.before.error:
             return "\n".join([*lines, f"It raised {self.before.error}"])
-        if not (self.before.results or any(self.before.counts)):
+        if not self.before.is_compiled:
             return never_compiled(self.script.name, "fix")
         for number, step in enumerate(self.steps, 1):
             lines += ev.wrapped(f"{number}. {step.place}: {step.fix.does}; costs: {step.fix.costs}.", 3).split("\n")

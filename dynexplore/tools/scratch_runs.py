@@ -27,6 +27,7 @@ from typing import Any
 from dynexplore.engine import events as ev
 from dynexplore.recording.engines import TORCH
 from dynexplore.recording.recording import Recording
+from dynexplore.views.counts import plural
 
 MOST_BYTES = 64_000_000
 """The maximum total size of the files copied from the script's folder; further files are left out."""
@@ -54,6 +55,22 @@ class Run:
     folder: str = ""
     errors: str = ""
     differing_branches: int = 0
+    attempts: int = 0
+    raised: str = ""
+    """How many compiled calls began, and the type of the first exception of one; a script may catch it."""
+
+    @property
+    def is_compiled(self) -> bool:
+        """Whether the program called anything that torch.compile compiles, even if each call raised."""
+        return bool(self.results or self.attempts or any(self.counts))
+
+    @property
+    def calls(self) -> str:
+        """The number of compiled calls, and how many of these raised, in words."""
+        count = max(self.attempts, len(self.results))
+        failed = count - len(self.results)
+        which = failed if failed < count else "all" if count > 1 else "it"
+        return f"{plural(count, 'compiled call')}{f' ({which} raised {self.raised})' if failed else ''}"
 
     @property
     def counts(self) -> tuple[int, int, int]:
@@ -97,7 +114,7 @@ class ScratchRuns:
         plain = json.loads(report.read_text(encoding="utf-8"))
         return Run(
             Recording.from_plain(plain["recording"]), plain["results"], done.stdout, plain["error"], plain["state"], str(folder),
-            done.stderr, plain["differing_branches"],
+            done.stderr, plain["differing_branches"], plain["attempts"], plain["raised"],
         )  # fmt: skip
 
 
@@ -127,9 +144,13 @@ def _copy(folder: Path, to: Path) -> None:
 
 
 def same_values(before: Run, after: Run) -> bool | None:
-    """Whether two runs had the same results: of their compiled calls, or else their output; None if neither is available."""
+    """Whether two runs had the same results: of their compiled calls, or else their output; None if neither is available, or if
+    all compiled calls raised before.
+    """
     if before.results and after.results:
         return _alike(before.results, after.results) and _alike(before.state, after.state)
+    if before.attempts and not before.results:
+        return None
     return before.printed == after.printed if before.printed or after.printed else None
 
 

@@ -40,11 +40,10 @@ class Trial:
 
     def __str__(self) -> str:
         graphs, breaks, recompiles = self.before.counts
-        calls = plural(len(self.before.results), "compiled call")
         counts = f"{plural(graphs, 'graph')}, {plural(breaks, 'graph break')}, {plural(recompiles, 'recompile')}"
-        if not (self.before.results or self.before.error or graphs):
+        if not (self.before.is_compiled or self.before.error):
             return never_compiled(self.script, "try")
-        lines = [f"{self.script}: {counts} in {calls}."]
+        lines = [f"{self.script}: {counts} in {self.before.calls}."]
         lines += [f"It raised {self.before.error}"] if self.before.error else []
         if not self.tried and not self.before.error:
             elsewhere = f"No remedy of the table fits. `dynexplore fix {self.script}` looks for a change of the code."

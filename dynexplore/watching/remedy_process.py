@@ -31,11 +31,12 @@ class _EnoughCalls(BaseException):
 
 
 class Results:
-    """The results of compiled calls, as rows of numbers and texts."""
+    """The results of compiled calls, as rows of numbers and texts; how many calls began, and the first exception of one."""
 
     def __init__(self, most: int) -> None:
         self.most = most
         self.rows: list[list[Any]] = []
+        self.attempts, self.raised = 0, ""
         self._depth = 0
         self._modules: dict[int, torch.nn.Module] = {}
         self._latest: list[Any] = []
@@ -47,11 +48,15 @@ class Results:
         def call(*args: Any, **kwargs: Any) -> Any:
             if self._depth:
                 return compiled(*args, **kwargs)
-            if len(self.rows) >= self.most:
+            if self.attempts >= self.most:
                 raise _EnoughCalls
             self._depth += 1
+            self.attempts += 1
             try:
                 result = compiled(*args, **kwargs)
+            except Exception as error:  # the program may catch it
+                self.raised = self.raised or type(error).__name__
+                raise
             finally:
                 self._depth -= 1
             self.rows.append(_numbers((result, args, kwargs)))
@@ -101,8 +106,9 @@ def main(words: list[str]) -> None:
         except BaseException as raised:  # any exception of the program goes into the report
             error = f"{type(raised).__name__}: {raised}"
     recording = seen.recording.to_plain(times=False)
-    words_of_it = {"results": results.rows, "state": results.state(), "error": error, "differing_branches": branches.differing}
-    Path(report).write_text(json.dumps({"recording": recording, **words_of_it}), encoding="utf-8")
+    seen_calls = {"results": results.rows, "attempts": results.attempts, "raised": results.raised, "state": results.state()}
+    words_of_it = {"recording": recording, **seen_calls, "error": error, "differing_branches": branches.differing}
+    Path(report).write_text(json.dumps(words_of_it), encoding="utf-8")
 
 
 class Branches:

@@ -120,6 +120,9 @@ def test_nothing_to_fix(tmp_path: Path) -> None:
     plain = Run(Recording(engine=TORCH), [], "", "")
     nothing = "s.py called nothing that torch.compile compiles, so there is nothing to fix."
     assert str(proposed_patch.Patch(tmp_path / "s.py", plain, plain)) == nothing
+    caught = Run(Recording(engine=TORCH), [], "", "", attempts=2, raised="KeyError")
+    of_all = "s.py: 0 graphs, 0 graph breaks, 0 recompiles in 2 compiled calls (all raised KeyError).\nNothing to fix."
+    assert str(proposed_patch.Patch(tmp_path / "s.py", caught, caught)) == of_all
     failed = Run(Recording(engine=TORCH), [], "", "ValueError: no")
     assert str(proposed_patch.Patch(tmp_path / "s.py", failed, failed)).endswith("It raised ValueError: no")
 

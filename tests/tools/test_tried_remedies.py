@@ -63,6 +63,22 @@ def test_a_remedy_that_raises_is_told(tmp_path: Path) -> None:
     assert refused in trial.before.recording.of(ev.RemedyTried)
 
 
+@pytest.mark.lenses
+def test_a_call_that_raises_is_a_compiled_call(tmp_path: Path) -> None:
+    """Also if the script catches the exception: what torch.compile refused is told, and a remedy for it tried."""
+    script = tmp_path / "refused.py"
+    script.write_text(
+        "import torch\n"
+        "@torch.compile(fullgraph=True, backend='eager')\ndef f(x):\n    print('a')\n    return x + 1\n"
+        "for _ in range(2):\n    try:\n        f(torch.ones(2))\n    except Exception:\n        pass\n"
+    )
+    trial = try_remedies(script, most=1)
+    assert str(trial).startswith("refused.py: 0 graphs, 2 graph breaks, 0 recompiles in 2 compiled calls (all raised Unsupported).")
+    ((_, remedy, tried),) = trial.tried
+    assert remedy.row == "print" and tried.helped, tried
+    assert trial.before.is_compiled and trial.before.attempts == 2
+
+
 def test_there_is_no_script(capsys: pytest.CaptureFixture[str]) -> None:
     """One sentence, and no traceback."""
     assert main(["try", "nowhere.py"]) != 0
