@@ -491,7 +491,8 @@ def _compared(expected: _Outcome, actual: _Outcome, tolerance: float | None) -> 
 
 def _words(error: Exception) -> str:
     """The first line of an exception's message (a compiler's may have thousands); of BackendCompilerFailed, the backend's."""
-    error = getattr(error, "inner_exception", error)
+    inner = getattr(error, "inner_exception", None)
+    error = inner if isinstance(inner, Exception) else error
     first = next(iter(str(error).strip().splitlines()), "")
     is_own_error = isinstance(error, EngineError | BackendCompilerError | MissingBackendPackage)
     return clip(first if is_own_error else f"raises {type(error).__name__}: {first}".rstrip(": "), 400)

@@ -141,11 +141,15 @@ def original_lines(original: str, changed: str) -> dict[int, int]:
 
     >>> original_lines("a\\nb\\nc", "import x\\na\\nB\\nc")
     {1: 1, 2: 1, 3: 2, 4: 3}
+    >>> original_lines("a", "a\\nb")
+    {1: 1, 2: 1}
     """
-    matcher = difflib.SequenceMatcher(None, original.splitlines(), changed.splitlines(), autojunk=False)
+    lines_before = original.splitlines()
+    matcher = difflib.SequenceMatcher(None, lines_before, changed.splitlines(), autojunk=False)
     lines: dict[int, int] = {}
     for _, first, last, begin, end in matcher.get_opcodes():
-        lines |= {line + 1: min(first + line - begin, max(last - 1, first)) + 1 for line in range(begin, end)}
+        nearest = min(max(last, first + 1), len(lines_before))
+        lines |= {line + 1: min(first + line - begin + 1, nearest) for line in range(begin, end)}
     return lines
 
 

@@ -417,7 +417,8 @@ class Listener:
                     raise
                 node = self._look(node_in_hand, error, graph.graph) or ""
                 failed = functools.partial(ev.BackendFailed, attempt=attempt.number, graph="", raised_at=raised_at(error))
-                cause = getattr(error, "inner_exception", error)  # torch's wrapped exception is more specific than the wrapper
+                inner = getattr(error, "inner_exception", None)  # torch's wrapped exception is more specific than the wrapper
+                cause = inner if isinstance(inner, Exception) else error
                 message, backend = f"{type(cause).__name__}: {cause}", _backend_name(output)
                 attempt.keep(lambda frame: failed(frame=frame, backend=backend, error=message, node=node))
                 raise

@@ -245,6 +245,21 @@ def test_a_backward_that_raises_is_a_finding() -> None:
     assert layer == "plain Python" and "no gradient today" in text
 
 
+def test_an_exception_that_wraps_none_is_told_itself() -> None:
+    """torch's wrapper of what a backend raised has an attribute for it; another exception may have one that is None."""
+
+    class Wraps(Exception):
+        inner_exception: Any = None
+
+    def raises(x: Any) -> Any:
+        raise Wraps("alone")
+
+    layer, text, _ = diagnosed(raises, X)
+    assert layer == "plain Python" and "raises Wraps: alone" in text
+    Wraps.inner_exception = KeyError("inside")
+    assert "raises KeyError: 'inside'" in diagnosed(raises, X)[1]
+
+
 def test_what_stands_around_the_function_is_put_back() -> None:
     """A global that counts, a list that grows, a tensor that is written to, a generator, a module that rebinds."""
     generator = torch.Generator()

@@ -135,4 +135,7 @@ def test_places_have_the_lines_of_the_users_file(tmp_path: Path) -> None:
     changed = proposed_patch._State({"s.py": f"import os\nimport sys\n{ITEM}"}, search._before)
     assert search._place_in_user_file("s.py:6 in f", changed) == "s.py:4 in f"
     assert search._place_in_user_file("f, from line 7 on (s.py:7)", changed) == "f, from line 5 on (s.py:5)"
+    last = len(ITEM.splitlines())
+    below = proposed_patch.original_lines(ITEM, f"{ITEM}\nx = 1\ny = 2\n")
+    assert (below[1], below[last], below[last + 2]) == (1, last, last), "what was added at the end is nearest to the last line"
     assert search._place_in_user_file("others.py:6 in f", changed) == "others.py:6 in f"
