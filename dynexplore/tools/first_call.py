@@ -98,7 +98,7 @@ class _Watch:
                 unskip_code(code)  # for the same reason
         choice = self.targets.decide(state)
         may_be_compiled = choice.row in _COMPILED_ANYWAY  # also by a later call than this one: the code is not skipped
-        is_compiled = may_be_compiled and foreign_modes.is_wrapper(sys._getframe(1).f_code)
+        is_compiled = may_be_compiled and foreign_modes.is_called_by_wrapper(sys._getframe(1))
         if not choice.is_target and not is_compiled:
             state.cache.skip = choice.answer == "never" and state.code is not MODULE_CALL and not may_be_compiled
             return None

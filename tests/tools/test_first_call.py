@@ -156,6 +156,7 @@ def test_what_the_tool_raises_is_not_the_programs(program: Any) -> None:
 
 
 STEP = """
+import functools
 import torch
 
 layer = torch.nn.Linear(2, 2)
@@ -176,6 +177,13 @@ def bare(x):
     loss.backward()
     return loss
 
+class Stepping:
+    def __call__(self, x):
+        loss = layer(x).sum()
+        loss.backward()
+        optimizer.step()
+        return loss
+
 def fed():
     return layer(helper(2)).sum()
 
@@ -191,6 +199,8 @@ def fed():
         ("torch.compile(step, backend='eager')(torch.ones(1, 2))", "", "step"),  # it drives an optimizer
         ("torch.compile(fed, backend='eager')()", "", "fed"),  # it gets no tensor
         ("bare(torch.ones(2)); torch.compile(bare, backend='eager')(torch.ones(2))", "", "bare"),  # plain at first
+        ("torch.compile(functools.partial(step, torch.ones(1, 2)), backend='eager')()", "", "step"),
+        ("torch.compile(Stepping(), backend='eager')(torch.ones(1, 2))", "", "Stepping.__call__"),
         ("step(torch.ones(1, 2))", "", "Linear"),
         ("torch.compile(step, backend='eager')(torch.ones(1, 2))", "step", "Linear"),
         ("torch.compile(layer, backend='eager')(torch.ones(1, 2))", "", "Linear"),

@@ -153,6 +153,15 @@ def is_wrapper(code: types.CodeType) -> bool:
     return code.co_name == _WRAPPER and code.co_filename.endswith(_WRAPPERS_FILE)
 
 
+def is_called_by_wrapper(caller: types.FrameType | None) -> bool:
+    """Whether a frame called by this one is of the function that torch.compile has wrapped: between the two, torch puts a function
+    of its own for a partial and for an object with `__call__`.
+    """
+    if caller is not None and caller.f_code.co_name == "inner" and caller.f_code.co_filename.endswith(_INLINED_FILE):
+        caller = caller.f_back
+    return caller is not None and is_wrapper(caller.f_code)
+
+
 def code_of_wrappers() -> Iterator[types.CodeType]:
     """The code of the wrapper that torch.compile puts around a function; nothing if torch._dynamo is not imported."""
     context = getattr(sys.modules.get(_WRAPPERS), "_TorchDynamoContext", None)
@@ -163,6 +172,7 @@ def code_of_wrappers() -> Iterator[types.CodeType]:
 
 
 _WRAPPERS_FILE = os.path.join("torch", "_dynamo", "eval_frame.py")
+_INLINED_FILE = os.path.join("torch", "_dynamo", "external_utils.py")
 _WRAPPER = "compile_wrapper"
 """The name of the wrapper that torch.compile puts around a function."""
 
