@@ -265,9 +265,7 @@ def explain(
     1 graph, 0 graph breaks, 1 operator
     """
     options = Options(nopython, dynamic)
-    chosen_engine = torch_compiled.chosen(engine, fn)
-    if engine is None and torch_compiled.has_compiled_part(fn):
-        chosen_engine = TORCH
+    chosen_engine = torch_compiled.chosen_by_parts(engine, fn)
     if not args and not kwargs:
         return Explainer(fn, backend, options, real, chosen_engine)
     return Explainer(fn, backend, options, real, chosen_engine)(*args, **kwargs)

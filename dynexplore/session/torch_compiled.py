@@ -56,10 +56,23 @@ def is_compiled(target: Any) -> bool:
 
 def has_compiled_part(target: Any) -> bool:
     """Whether any part of a module is compiled by torch.compile: a submodule, or its `forward`."""
+    return _compiled_part(target) is not None
+
+
+def _compiled_part(target: Any) -> Any:
+    """The first part of a module that torch.compile compiles: a submodule or a `forward`; None if there is none."""
     original = optimized.original_of(target)
-    if not isinstance(original, torch.nn.Module):
-        return False
-    return any(is_compiled(part) or is_compiled(getattr(type(part), "forward", None)) for part in original.modules())
+    parts = original.modules() if isinstance(original, torch.nn.Module) else ()
+    for part in parts:
+        for candidate in (part, vars(part).get("forward"), getattr(type(part), "forward", None)):
+            if is_compiled(candidate):
+                return candidate
+    return None
+
+
+def chosen_by_parts(engine: str | None, target: Any) -> str:
+    """As `chosen`, for a tool that runs a module whole: torch.compile also where it compiles a part of the module."""
+    return TORCH if engine is None and has_compiled_part(target) else chosen(engine, target)
 
 
 def refuse(target: Any, tool: str) -> None:
@@ -82,18 +95,39 @@ def original_of(target: Any) -> Any:
 
 @contextlib.contextmanager
 def uncompiled(target: Any) -> Iterator[None]:
-    """Disable the effect of `Module.compile()` on all modules in `target` during the block."""
+    """Disable the effect of torch.compile on all modules in `target` during the block: of `Module.compile()`, of a compiled
+    `forward`, and of compiled submodules.
+    """
     original = original_of(target)
     owner = getattr(original, "__self__", original)
-    modules = owner.modules() if isinstance(owner, torch.nn.Module) else ()
-    closed = [(vars(module), vars(module)[_WAY]) for module in modules if vars(module).get(_WAY) is not None]
-    try:
-        for attributes, _ in closed:
-            attributes[_WAY] = None
+    modules = list(owner.modules()) if isinstance(owner, torch.nn.Module) else []
+    undo = contextlib.ExitStack()
+    with undo:
+        for module in modules:
+            fields, children = vars(module), module._modules
+            if fields.get(_WAY) is not None:
+                _replace(undo, fields, _WAY, None)
+            _unwrap(undo, fields, "forward")
+            for name in list(children):
+                _unwrap(undo, children, name)
+        for owner_class in {base for module in modules for base in type(module).__mro__ if "forward" in vars(base)}:
+            forward = vars(owner_class)["forward"]
+            inside = foreign_modes.inside_torch_compile(forward)
+            if inside is not forward:
+                undo.callback(type.__setattr__, owner_class, "forward", forward)
+                type.__setattr__(owner_class, "forward", inside)
         yield
-    finally:
-        for attributes, way in closed:
-            attributes[_WAY] = way
+
+
+def _unwrap(undo: contextlib.ExitStack, values: dict[str, Any], name: str) -> None:
+    inside = original_of(values.get(name)) if is_compiled(values.get(name)) else None
+    if inside is not None and inside is not values[name]:
+        _replace(undo, values, name, inside)
+
+
+def _replace(undo: contextlib.ExitStack, values: dict[str, Any], name: str, value: Any) -> None:
+    undo.callback(values.__setitem__, name, values[name])
+    values[name] = value
 
 
 def compiled_anew(
@@ -133,16 +167,16 @@ _INNER_BACKEND = "_torchdynamo_orig_backend"
 
 
 def suspected(backend: str | CompilerFn | None, target: Any) -> str | CompilerFn:
-    """The backend that a tool tries: the named one, else the one that `target` is compiled with (by torch.compile or this engine),
-    else Inductor.
+    """The backend that a tool tries: the named one, else the one that `target`, or a part of it, is compiled with (by torch.compile
+    or this engine), else Inductor.
     """
-    return backend or backend_of(target) or _backend_of_store(target) or "inductor"
+    return backend or backend_of(target) or _backend_of_store(target) or backend_of(_compiled_part(target)) or "inductor"
 
 
 def dynamic_of(target: Any) -> bool | None:
     """The `dynamic` setting of either engine's wrapper; None if it is unset, or there is no wrapper."""
     store = _store_of(target)
-    return store.options.dynamic if store is not None else _dynamic(target)
+    return store.options.dynamic if store is not None else dynamic_in(context_of(target) or context_of_part(target))
 
 
 def _backend_of_store(target: Any) -> str | CompilerFn | None:
@@ -170,6 +204,11 @@ def dynamic_in(context: Any) -> bool | None:
     """The `dynamic` setting in the context object of a torch.compile wrapper; None if it is unset or cannot be determined."""
     dynamic = getattr(context, "_dynamic", None)
     return dynamic if isinstance(dynamic, bool) else None
+
+
+def context_of_part(target: Any) -> Any:
+    """The context object of the first part of a module that torch.compile compiles; None if there is none."""
+    return context_of(_compiled_part(target))
 
 
 def context_of_frame(frame: types.FrameType) -> Any:

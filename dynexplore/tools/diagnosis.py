@@ -209,7 +209,7 @@ def diagnose(
     """
     backend = torch_compiled.suspected(backend, fn)
     resolve(backend)  # an unknown name is the caller's mistake, not a finding
-    chosen_engine = torch_compiled.chosen(engine, fn)
+    chosen_engine = torch_compiled.chosen_by_parts(engine, fn)
     dynamic = torch_compiled.dynamic_of(fn) if dynamic is None else dynamic
     with torch_compiled.uncompiled(fn):
         inside = torch_compiled.original_of(fn)

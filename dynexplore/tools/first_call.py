@@ -140,8 +140,8 @@ def _call_of(state: FrameState) -> FirstCall:
     is_compiled = wrapper is not None
     if state.code is MODULE_CALL:
         module, args, kwargs = state.values
-        is_compiled = is_compiled or torch_compiled.is_compiled(module)
-        context = context or torch_compiled.context_of(module)
+        is_compiled = is_compiled or torch_compiled.is_compiled(module) or torch_compiled.has_compiled_part(module)
+        context = context or torch_compiled.context_of(module) or torch_compiled.context_of_part(module)
         target, args = torch_compiled.original_of(module), tuple(args)
     else:
         target, args, kwargs = call_of(state)

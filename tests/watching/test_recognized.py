@@ -154,6 +154,41 @@ def test_the_mode_of_a_wrapper_is_tried_with_its_backend(how: str) -> None:
     assert torch_compiled.backend_of(prints) is None
 
 
+def _of_parts(how: str) -> Any:
+    """A module of which torch.compile compiles a part, with `no_relu_or_mul`."""
+    by_torch = torch.compile(backend=no_relu_or_mul, dynamic=False)
+
+    class Outer(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = by_torch(Net()) if how == "submodule" else Net()
+
+        def forward(self, x: Any) -> Any:
+            return self.inner(x) + 1
+
+    if how == "forward of the class":
+        Outer.forward = by_torch(Outer.forward)  # type: ignore[method-assign]
+    outer = Outer()
+    if how == "forward of the module":
+        outer.forward = by_torch(outer.forward)  # type: ignore[method-assign]
+    return outer
+
+
+@pytest.mark.parametrize("how", ["submodule", "forward of the class", "forward of the module"])
+def test_a_module_with_a_compiled_part_runs_plain_at_first(how: str) -> None:
+    """A failing backend of the part is the backend that fails, and no failure of the plain program; the part is compiled again
+    after it.
+    """
+    outer = _of_parts(how)
+    found = dynexplore.diagnose(outer, *X)
+    assert [stage.verdict for stage in found.stages] == ["ok", "ok", "ok", "fails"], found
+    assert (found.engine, found.stages[-1].backend, found.dynamic) == ("torch.compile", "no_relu_or_mul", False)
+    assert "relu" in (code := dynexplore.minify(outer, *X).graph.code) or "* 2" in code
+    assert torch_compiled.has_compiled_part(outer)
+    with pytest.raises(torch._dynamo.exc.BackendCompilerFailed):
+        outer(*X)
+
+
 def _compare(target: Any) -> None:
     comparison = dynexplore.compare(target, *X, methods=["dynamo", "dynexplore"])
     assert [outcome.key for outcome in comparison.outcomes if not outcome.failed] == ["dynamo", "dynexplore"]
