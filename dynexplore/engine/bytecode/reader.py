@@ -11,6 +11,7 @@ torch/_dynamo/bytecode_transformation.py, on top of `dis`.
 
 from __future__ import annotations
 
+import functools
 import weakref
 from collections.abc import Callable, Iterator
 from types import CodeType
@@ -122,11 +123,11 @@ _origins: dict[int, tuple[weakref.ref[CodeType], dict[int, tuple[Instruction | N
 _names: dict[int, tuple[weakref.ref[CodeType], str]] = {}
 
 
-def _remover(table: dict[int, Any], key: int) -> Callable[[Any], None]:
-    def forget(_: Any) -> None:
-        table.pop(key, None)
-
-    return forget
+def _remover(table: dict[int, Any], key: int) -> Callable[[Any], Any]:
+    """A weak reference's callback that removes a key. It is C code alone: a signal handler of the program that ran in a callback
+    in Python would lose its exception.
+    """
+    return functools.partial(table.pop, key)  # the reference is the default of `pop`
 
 
 @timed("read")

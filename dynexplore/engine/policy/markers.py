@@ -11,6 +11,7 @@ torch/_dynamo/decorators.py and the `FunctionIdSet`s of torch/_dynamo/trace_rule
 
 from __future__ import annotations
 
+import functools
 import gc
 import sys
 import types
@@ -61,7 +62,7 @@ def mark(function: T, marking: Mark) -> T:
     target: Any = function.__func__ if isinstance(function, types.MethodType) else function
     key = id(target)
     try:
-        _MARKS[key] = (weakref.ref(target, lambda _: _MARKS.pop(key, None)), marking)
+        _MARKS[key] = (weakref.ref(target, functools.partial(_MARKS.pop, key)), marking)
     except TypeError:  # some C callables cannot be weakly referenced; they live as long as their module
         _MARKS[key] = (lambda: target, marking)
     return function

@@ -13,6 +13,7 @@ PyTorch's counterpart: `format_bytecode` in torch/_dynamo/utils.py, which return
 
 from __future__ import annotations
 
+import functools
 import itertools
 import linecache
 import weakref
@@ -42,8 +43,7 @@ def code_view(code: CodeType) -> CodeView:
     key = id(code)
     cached = _views.get(key)
     if cached is None or cached[0]() is not code:
-        forget = _views.pop  # bound now: at interpreter shutdown the module's globals are cleared first
-        cached = _views[key] = (weakref.ref(code, lambda _: forget(key, None)), _make(code))
+        cached = _views[key] = (weakref.ref(code, functools.partial(_views.pop, key)), _make(code))
     return cached[1]
 
 
@@ -66,8 +66,7 @@ def keep_source(code: CodeType) -> None:
     key = id(code)
     cached = _views.get(key, _lines.get(key))
     if cached is None or cached[0]() is not code:
-        forget = _lines.pop
-        _lines[key] = weakref.ref(code, lambda _: forget(key, None)), _lines_of_file(code, None)
+        _lines[key] = weakref.ref(code, functools.partial(_lines.pop, key)), _lines_of_file(code, None)
 
 
 def _source(code: CodeType) -> str:

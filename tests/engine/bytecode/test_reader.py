@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from dynexplore.engine.bytecode import FACTS, ParsedCode, read
+from dynexplore.engine.bytecode import FACTS, ParsedCode, read, reader
 
 pytestmark = pytest.mark.plain("reads and writes bytecode, and captures nothing")
 
@@ -196,3 +196,19 @@ def test_reading_is_quick() -> None:
         sys.setprofile(before)
     assert len(parsed.instructions) > 500
     assert calls <= 12 * len(parsed.instructions)
+
+
+@pytest.mark.plain("reads code that is never run")
+def test_a_code_object_that_dies_is_forgotten_by_c_code() -> None:
+    """No Python code runs at its end: a signal handler that ran in there would lose its exception."""
+    code = compile("1", "made_by_a_test.py", "eval")
+    key = id(code)
+    read(code)
+    assert key in reader._readings
+    ran: list[str] = []
+    sys.setprofile(lambda frame, event, arg: ran.append(frame.f_code.co_name) if event == "call" else None)
+    try:
+        del code
+    finally:
+        sys.setprofile(None)
+    assert key not in reader._readings and ran == []

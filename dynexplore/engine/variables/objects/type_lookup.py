@@ -11,6 +11,7 @@ In: a class and a name. Out: the raw attribute; descriptors.py binds it to an in
 
 from __future__ import annotations
 
+import functools
 import sys
 import types
 import weakref
@@ -73,7 +74,7 @@ def is_python_class(cls: type[Any]) -> bool:
             for name, value in class_dict(cls).items()
         )
         key = id(cls)
-        _PYTHON_CLASSES[key] = weakref.ref(cls, lambda _: _PYTHON_CLASSES.pop(key, None)), is_python
+        _PYTHON_CLASSES[key] = weakref.ref(cls, functools.partial(_PYTHON_CLASSES.pop, key)), is_python
     return is_python
 
 
