@@ -187,6 +187,7 @@ def test_a_training_step_runs_its_own_backward() -> None:
         assert found == layer, text
 
 
+@pytest.mark.plain("asks autograd in plain Python: the mistake was in the stage before the engine's")
 def test_whether_a_backward_is_possible_is_asked_without_effects() -> None:
     """A checkpoint computes its forward again whenever what its graph saved is read: here only in the one backward."""
 
@@ -209,6 +210,7 @@ def test_whether_a_backward_is_possible_is_asked_without_effects() -> None:
     assert int(expected[0].reached["state"]["norm.num_batches_tracked"]) == 2, "the forward, and once more in the backward"
 
 
+@pytest.mark.plain("asks autograd in plain Python")
 def test_results_are_sources_of_a_backward_where_the_step_left_their_graph() -> None:
     """Of many results, those are differentiated whose own graph is neither freed nor changed; a graph that saves nothing is not."""
     weight = torch.ones(4, requires_grad=True)
@@ -229,6 +231,7 @@ def test_results_are_sources_of_a_backward_where_the_step_left_their_graph() -> 
     assert layer is None, text
 
 
+@pytest.mark.plain("fails before anything is captured")
 def test_a_backward_that_raises_is_a_finding() -> None:
     """Only a graph that is used up is left alone: a backward with a mistake of its own fails in plain Python."""
 
@@ -245,6 +248,7 @@ def test_a_backward_that_raises_is_a_finding() -> None:
     assert layer == "plain Python" and "no gradient today" in text
 
 
+@pytest.mark.plain("fails before anything is captured")
 def test_an_exception_that_wraps_none_is_told_itself() -> None:
     """torch's wrapper of what a backend raised has an attribute for it; another exception may have one that is None."""
 
