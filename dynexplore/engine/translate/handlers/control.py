@@ -18,6 +18,7 @@ from dynexplore.engine.translate.symbolic_frame import SymbolicFrame
 from dynexplore.engine.variables.contract.base import VariableTracker
 from dynexplore.engine.variables.objects.builtin_value import NONE
 from dynexplore.engine.variables.scalars.symint import SymbolicNumberVariable
+from dynexplore.engine.variables.torch_.tensor.tensor import DeferredBoolVariable
 
 if TYPE_CHECKING:
     from dynexplore.engine.translate.contract.interpreter import Interpreter
@@ -33,8 +34,10 @@ def _truth(ctx: Interpreter, value: VariableTracker) -> bool:
     """The truth value that decides a branch; a tensor's breaks the graph here."""
     truth = value.truth(ctx)
     if not isinstance(truth, bool):
-        which = ", where only the data determines the number" if isinstance(value, SymbolicNumberVariable) else ""
-        ctx.break_graph("DX104", condition=f"{value.text()}{which}")
+        number = value.value if isinstance(value, DeferredBoolVariable) else value  # from Python 3.13 on, TO_BOOL precedes the jump
+        is_number = isinstance(number, SymbolicNumberVariable)
+        condition = f"{number.text()}, where only the data determines the number" if is_number else value.text()
+        ctx.break_graph("DX104", condition=condition)
     return truth
 
 
