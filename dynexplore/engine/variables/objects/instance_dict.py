@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import itertools
 import types
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from dynexplore.engine.raw_attributes import has_python_getattribute, instance_dict
 from dynexplore.engine.variables.containers.dict_views import Entries, Pair
@@ -43,23 +43,23 @@ class InstanceDictVariable(DictVariable):
     def entries(self) -> Entries:  # type: ignore[override]
         """All attributes; from now on their names are guarded, each value when it is read."""
         if self._entries is None:
-            guard_attribute_names(self.ctx, self.owner)
-            self._entries = {}
-            for name in attribute_names(self.owner):
-                self._entries[name] = ConstantVariable(name), self._lazy(name)
+            if not self.owner.tells_its_dict():
+                _break_on_dict(self.ctx, self.owner)
+            names = guarded_attribute_names(self.ctx, self.owner)
+            self._entries = {name: (ConstantVariable(name), self._lazy(name)) for name in names}
             self._steps = [("take out", NONE)] * self.owner.removals
-        else:
-            self._follow(self._entries)
-        self._changes.clear()
-        return self._entries
+            self._changes.clear()
+        return self._followed(self._entries)
 
-    def _follow(self, entries: Entries) -> None:
-        """Make the changes of the object: a removed attribute leaves an empty position, as a removed key does."""
+    def _followed(self, entries: Entries) -> Entries:
+        """The entries after the object's changes: a removed attribute leaves an empty position, as a removed key does."""
         for name, value in self._changes:
             if value is None and entries.pop(name, None) is not None:
                 self._steps.append(("take out", NONE))
             elif value is not None and not self.owner.is_outside_dict(name):
                 entries[name] = ConstantVariable(name), value
+        self._changes.clear()
+        return entries
 
     def _lazy(self, name: str) -> VariableTracker:
         if self.owner.is_outside_dict(name):
@@ -70,7 +70,7 @@ class InstanceDictVariable(DictVariable):
     def steps(self) -> list[Step]:  # type: ignore[override]
         """The removals. An attribute that is stored changes the keys."""
         if self._entries is not None:
-            assert self.entries is self._entries
+            self._followed(self._entries)
         return self._steps
 
     def like(self, entries: Entries) -> DictVariable:
@@ -106,8 +106,8 @@ class InstanceDictVariable(DictVariable):
         return None
 
     def take_all(self) -> None:
-        for name in attribute_names(self.owner) if self.entries else ():
-            self.owner.forget(self.ctx, name)
+        for name, _ in list(self.entries.values()):
+            self.owner.forget(self.ctx, name.as_constant())
 
     def write_back(self, build: Reconstruction) -> None:
         """Nothing: the object writes its attributes."""
@@ -140,15 +140,11 @@ def _name_of(key: VariableTracker) -> str | None:
     return name if type(name) is str else None
 
 
-def guard_attribute_names(ctx: TraceContext, owner: UserObjectVariable) -> None:
-    """Guard which names are in the live object's `__dict__`, and their order."""
-    if owner.value is not None and owner.source is not None:
-        ctx.guard(owner.source.attribute("__dict__", "getattr"), "DICT_KEYS", tuple(owner.live_dictionary() or {}))
-
-
-def attribute_names(owner: UserObjectVariable) -> list[str]:
-    """The names of all attributes, in the order of the `__dict__`."""
+def guarded_attribute_names(ctx: TraceContext, owner: UserObjectVariable) -> list[str]:
+    """The names of all attributes, in the order of the `__dict__`; which are in the live object's, in which order, is guarded."""
     names = dict.fromkeys(owner.live_dictionary() or {})
+    if owner.value is not None and owner.source is not None:
+        ctx.guard(owner.source.attribute("__dict__", "getattr"), "DICT_KEYS", tuple(names))
     for name, value in owner.stored.items():
         if owner.is_outside_dict(name):
             continue
@@ -162,11 +158,15 @@ def attribute_names(owner: UserObjectVariable) -> list[str]:
 def _dictionary_of(ctx: TraceContext, owner: UserObjectVariable) -> VariableTracker:
     """The unique tracker of an object's `__dict__`, so that `obj.__dict__ is vars(obj)`."""
     if owner.dictionary is None:
-        if type(owner.live_dictionary()) not in (dict, types.NoneType) or not owner.tells_its_dict():
-            ctx.break_graph("DX303", name="__dict__", type=owner.cls.__qualname__)
+        if type(owner.live_dictionary()) not in (dict, types.NoneType):
+            _break_on_dict(ctx, owner)
         owner.dictionary = InstanceDictVariable(ctx, owner)
         ctx.effects.cleanup_callbacks.append(vars(owner.dictionary).clear)  # it, its entries and the owner refer to each other
     return owner.dictionary
+
+
+def _break_on_dict(ctx: TraceContext, owner: UserObjectVariable) -> NoReturn:
+    ctx.break_graph("DX303", name="__dict__", type=owner.cls.__qualname__)
 
 
 C_ATTRIBUTES["__dict__"] = _dictionary_of

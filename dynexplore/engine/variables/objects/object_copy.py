@@ -21,7 +21,7 @@ from dynexplore.engine.variables.containers.builtin_subclass import new_subclass
 from dynexplore.engine.variables.contract.base import VariableTracker
 from dynexplore.engine.variables.objects.class_ import ClassVariable
 from dynexplore.engine.variables.objects.descriptors import class_tracker
-from dynexplore.engine.variables.objects.instance_dict import InstanceDictVariable, attribute_names, guard_attribute_names
+from dynexplore.engine.variables.objects.instance_dict import InstanceDictVariable, guarded_attribute_names
 from dynexplore.engine.variables.objects.object_rules import attribute_or_none
 from dynexplore.engine.variables.objects.type_lookup import is_created_in_c, layout_of, raw_lookup
 from dynexplore.engine.variables.objects.user_object import UserObjectVariable
@@ -98,8 +98,7 @@ def _copy_state(ctx: TraceContext, value: UserObjectVariable, copy: UserObjectVa
     takes_state = raw_lookup(ctx, value.cls, "__setstate__") is not None
     if raw_lookup(ctx, value.cls, "__getstate__") is vars(object)["__getstate__"] and not takes_state:
         guard_on_default(ctx, value, "__getstate__")
-        guard_attribute_names(ctx, value)
-        parts = [(name, copy_part(value.lazy_attribute(ctx, name))) for name in attribute_names(value)]
+        parts = [(name, copy_part(value.lazy_attribute(ctx, name))) for name in guarded_attribute_names(ctx, value)]
         for name in ("__setstate__", "__dict__") if parts else ():
             guard_on_default(ctx, copy, name)
         for name, part in parts:

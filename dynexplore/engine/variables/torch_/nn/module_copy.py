@@ -25,7 +25,7 @@ from dynexplore.engine.raw_attributes import instance_dict, is_a
 from dynexplore.engine.variables.containers.copy_rules import COPIES, Memo, deep_copy, refuse_copy
 from dynexplore.engine.variables.contract.base import VariableTracker
 from dynexplore.engine.variables.objects.descriptors import class_tracker
-from dynexplore.engine.variables.objects.instance_dict import attribute_names, guard_attribute_names
+from dynexplore.engine.variables.objects.instance_dict import guarded_attribute_names
 from dynexplore.engine.variables.objects.type_lookup import raw_lookup
 from dynexplore.engine.variables.torch_.nn.new_parameter import is_dense, new_parameter, why_not_created
 from dynexplore.engine.variables.torch_.nn.nn_module import UNTRACED, NNModuleVariable, is_uninitialized_lazy_module
@@ -51,8 +51,7 @@ def _copy_module(ctx: TraceContext, module: NNModuleVariable, memo: Memo) -> Var
     for registry in REGISTRIES:
         for name in module.names(ctx, registry):
             copied.register(ctx, registry, name, deep_copy(ctx, module.entry(ctx, registry, name), memo))
-    guard_attribute_names(ctx, module)
-    for name in attribute_names(module):
+    for name in guarded_attribute_names(ctx, module):
         if name in module.registered or name in _NOT_COPIED:
             continue
         if name in _INIT_VALUES and name not in _STATE:
