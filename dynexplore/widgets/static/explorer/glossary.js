@@ -17,7 +17,7 @@ const MEANINGS = {
   frames: ["Frame", "One execution of a function: its code, its local variables, and the instruction that runs next."],
   real: ["Real run", "The recorded execution of the call with its actual values, shown next to the capture."],
   artefacts: ["Artifact", "Text output that a compiler produces between the graph and the machine code, such as the joint graph or generated code."],
-  "what-if": ["What-if", "A prediction of whether a different input would hit the cache or cause a recompile, and of the guard that decides."],
+  "what-if": ["What-if", "A prediction of whether a different input would hit the cache or cause a recompile, and of the guard that would fail."],
   recompile: ["Recompile", "Another capture of a function that was already compiled, because no cache entry matches the call."],
   break: ["Graph break", "A point where the capture cannot continue, so the graph ends and Python runs the instruction."],
   hit: ["Hit", "A call for which the guards of some cache entry hold, so nothing is compiled."],
