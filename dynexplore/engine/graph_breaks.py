@@ -1183,7 +1183,8 @@ def f(x):
     Kind(
         "DX409",
         "a tensor of an unsupported layout",
-        "Sparse, quantized, nested and mkldnn tensors have no plain sizes and strides to guard on.",
+        "Sparse, quantized, nested and mkldnn tensors have no plain sizes and strides to guard on, and a fake tensor does not "
+        "know how many entries a sparse tensor has.",
         "Convert it to a dense tensor outside the compiled function.",
         example="""
 def f(x):

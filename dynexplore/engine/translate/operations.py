@@ -69,6 +69,7 @@ def add(ctx: Interpreter, op: str, target: Any, args: Args, kwargs: Kwargs) -> V
         _break_on(ctx, failure)
     if not mode.written_last and fake is not None and not is_graph_value(fake):
         return ctx.build(fake, None)
+    _break_on_layout(ctx, name, fake)
     extended = ctx.graph.input_history.is_extended
     if extended and mode.last_may_raise and must_run_again_on_failure(ctx):
         ctx.break_graph("DX422", operator=name)
@@ -84,6 +85,13 @@ def add(ctx: Interpreter, op: str, target: Any, args: Args, kwargs: Kwargs) -> V
     if isinstance(fake, (tuple, list)) and not isinstance(fake, torch.Size):
         _reuse_argument_trackers(result, fake, (*args, *kwargs.values()))
     return result
+
+
+def _break_on_layout(ctx: Interpreter, operator_name: str, fake: Any) -> None:
+    """Break the graph if a result is sparse: fake tensors do not know how many entries it has, and say that there are none."""
+    for result in fake if isinstance(fake, (tuple, list)) else (fake,):
+        if isinstance(result, torch.Tensor) and result.layout not in (torch.strided, torch.jagged):
+            ctx.break_graph("DX409", operator=operator_name, layout=str(result.layout))
 
 
 def _break_on_mutations(ctx: Interpreter, target: Any, fake: Any, tensors: Sequence[TensorVariable]) -> None:

@@ -613,8 +613,9 @@ def build_input(
     ctx: TraceContext, value: torch.Tensor, source: Source, tracker: Callable[..., TensorVariable]
 ) -> TensorVariable:
     """A graph input and its tracker."""
-    if value.layout is not torch.strided or value.is_quantized or value.is_nested:
-        ctx.break_graph("DX409", layout=str(value.layout))
+    for tensor in (value,) if value._base is None else (value, value._base):  # a fake view is made from its fake base
+        if tensor.layout is not torch.strided or tensor.is_quantized or tensor.is_nested:
+            ctx.break_graph("DX409", layout="nested" if tensor.is_nested else str(tensor.layout))
     if value.requires_grad and not (value.dtype.is_floating_point or value.dtype.is_complex):
         ctx.break_graph("DX409", dtype=str(value.dtype), because="integers with a history: a write gave them what has a gradient")
     base = ctx.graph.written_base(value)
