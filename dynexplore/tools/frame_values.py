@@ -30,6 +30,7 @@ import torch
 
 from dynexplore.engine.display_paths import shown_file
 from dynexplore.engine.native import RegionCall, TailCall, finish_call
+from dynexplore.engine.raw_attributes import behind
 from dynexplore.engine.runtime import optimized
 from dynexplore.tools.importable import import_name, is_installed, singleton_name
 
@@ -207,7 +208,7 @@ class SavedValues:
         return {"kind": "call", "function": self.add(type(value), path), "args": args, "state": state}
 
     def _mapping_proxy(self, value: Any, path: str) -> Row:
-        return {"kind": "call", "function": self.add(type(value), path), "args": [self.add(dict(value), path)]}
+        return {"kind": "call", "function": self.add(type(value), path), "args": [self.add(behind(value), path)]}
 
     def _type_variable(self, value: Any, path: str) -> Row:
         return {"kind": "call", "function": self.add(TypeVar, path), "args": [{"plain": value.__name__}]}

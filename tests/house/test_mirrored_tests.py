@@ -246,6 +246,7 @@ OF_A_ROOM = {
     "engine/variables/torch_/test_data_dependent_slices": "data_dependent_indexing.py: slices whose ends tensors hold",
     "engine/variables/torch_/test_varying_index": "indexing.py: subscripts with a number that varies, as programs have them",
     "engine/variables/torch_/tensor/test_unsupported_layouts": "tensor.py, translate/operations.py: sparse and nested tensors",
+    "engine/variables/containers/test_mapping_proxies": "mapping.py, dict_views.py: MappingProxyType of every mapping",
     "tools/test_planted_faults": "each tool finds the fault that it is for, wherever it was put",
     "engine/aliasing/test_alias_matrix": "input kinds x mutations x views x modes x backends, beside eager",
     "engine/aliasing/test_inputs_resized_in_place": "inputs whose sizes or memory change in place",

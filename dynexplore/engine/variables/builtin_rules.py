@@ -258,9 +258,9 @@ def _defaultdict(
 
 @builtin(MappingProxyType)
 def _mapping_proxy(ctx: TraceContext, mapping: VariableTracker, /) -> VariableTracker:
-    if not isinstance(mapping, DictVariable):
+    if not isinstance(mapping, DictVariable) or isinstance(mapping, MappingProxyVariable):
         ctx.break_graph("DX205", function="mappingproxy", arguments=mapping.type_name())
-    return MappingProxyVariable(mapping.entries, behind=mapping)
+    return MappingProxyVariable(mapping)
 
 
 def _from_keys(make: Callable[[], DictVariable]) -> Callable[..., VariableTracker]:

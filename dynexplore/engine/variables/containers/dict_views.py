@@ -52,14 +52,12 @@ def part_of(ctx: TraceContext, pair: Pair, part: str) -> VariableTracker:
 
 @functools.cache
 def _view_type(mapping_type: type[Any], part: str) -> type[Any]:
-    mapping = mapping_type({}) if mapping_type is MappingProxyType else mapping_type()
-    return type(getattr(mapping, part)())
+    return type(getattr(mapping_type(), part)())
 
 
 @functools.cache
 def _iterator_type(mapping_type: type[Any], part: str, backwards: bool) -> type[Any]:
-    mapping = mapping_type({}) if mapping_type is MappingProxyType else mapping_type()
-    view = getattr(mapping, part)()
+    view = getattr(mapping_type(), part)()
     return type(reversed(view) if backwards else iter(view))
 
 
@@ -287,7 +285,7 @@ def _declare_views() -> None:
             return DictViewVariable(self, _part)
 
         builtin_method(dict, part)(view)
-        builtin_method(MappingProxyType, part)(view)
+        builtin_method(MappingProxyType, part)(lambda ctx, self, /, *, _part=part: DictViewVariable(self.behind, _part))
         for mapping_type in (dict, OrderedDict, defaultdict):
             builtin_method(_view_type(mapping_type, part), "__reversed__")(lambda ctx, self, /: self.iterate_reversed(ctx))
             if part != "values":
@@ -302,3 +300,8 @@ _declare_views()
 @builtin_method(dict, "__reversed__")
 def _reversed(ctx: TraceContext, self: Any, /) -> VariableTracker:
     return walk(self, "keys", backwards=True)
+
+
+@builtin_method(MappingProxyType, "__reversed__")
+def _reversed_behind(ctx: TraceContext, self: Any, /) -> VariableTracker:
+    return walk(self.behind, "keys", backwards=True)

@@ -489,18 +489,42 @@ class DefaultDictVariable(DictVariable):
 
 
 class MappingProxyVariable(DictVariable):
-    """A `types.MappingProxyType`: a read-only view, which shares the entries of the underlying dict."""
+    """A `types.MappingProxyType`: a read-only view, which forwards to the dict behind it, an OrderedDict or defaultdict as well."""
 
     kind = "mapping proxy"
     mutable = True
     value_type = MappingProxyType
 
-    def __init__(self, entries: Entries | None = None, source: Source | None = None, behind: VariableTracker | None = None) -> None:
-        super().__init__(entries, source)
+    def __init__(self, behind: DictVariable, source: Source | None = None) -> None:
         self.behind = behind
+        self.source = source
+
+    @property
+    def container_type(self) -> type[Any] | None:  # type: ignore[override]
+        return self.behind.container_type
+
+    @property
+    def entries(self) -> Entries:  # type: ignore[override]
+        return self.behind.entries
+
+    @property
+    def steps(self) -> list[Step]:  # type: ignore[override]
+        return self.behind.steps
 
     def like(self, entries: Entries) -> DictVariable:
-        return DictVariable(entries)
+        return self.behind.like(entries)
+
+    def find(self, ctx: TraceContext, key: VariableTracker) -> VariableTracker | None:
+        return self.behind.find(ctx, key)
+
+    def contains(self, ctx: TraceContext, item: VariableTracker) -> VariableTracker:
+        return self.behind.contains(ctx, item)
+
+    def missing(self, ctx: TraceContext, key: VariableTracker) -> VariableTracker:
+        return self.behind.missing(ctx, key)
+
+    def iterate(self, ctx: TraceContext) -> VariableTracker:
+        return self.behind.iterate(ctx)
 
     def set_item(self, ctx: TraceContext, key: VariableTracker, value: VariableTracker) -> None:
         ctx.raise_exception(TypeError, "'mappingproxy' object does not support item assignment")
@@ -509,7 +533,7 @@ class MappingProxyVariable(DictVariable):
         ctx.raise_exception(TypeError, "'mappingproxy' object does not support item deletion")
 
     def reconstruct(self, build: Reconstruction) -> None:
-        build.call_object(MappingProxyType, self.behind or DictVariable(self.entries))
+        build.call_object(MappingProxyType, self.behind)
 
 
 # -- live values ------------------------------------------------------------------------------------------------------
@@ -596,7 +620,10 @@ def build_mapping_proxy(ctx: TraceContext, value: Any, source: Source | None) ->
     if source is not None:
         ctx.guard(source, "TYPE_MATCH", MappingProxyType)
         shown_source = source.child("behind", lambda: CallSource(source, behind, "what is behind "))
-    return MappingProxyVariable(existing_entries(ctx, shown, shown_source), source)
+    if type(shown) is dict:
+        return MappingProxyVariable(DictVariable(existing_entries(ctx, shown, shown_source)), source)
+    build = build_ordered_dict if type(shown) is OrderedDict else build_defaultdict
+    return MappingProxyVariable(cast("DictVariable", build(ctx, shown, shown_source)), source)
 
 
 # -- operators --------------------------------------------------------------------------------------------------------
@@ -604,6 +631,7 @@ def build_mapping_proxy(ctx: TraceContext, value: Any, source: Source | None) ->
 
 @binary_rule(DictVariable, DictVariable, "==", "!=")
 def _equal_dicts(ctx: TraceContext, symbol: str, lhs: DictVariable, rhs: DictVariable) -> VariableTracker:
+    lhs, rhs = (side.behind if isinstance(side, MappingProxyVariable) else side for side in (lhs, rhs))
     same = lhs.entries.keys() == rhs.entries.keys() and all(
         equal(ctx, value.read(ctx), rhs.entries[hash_key][1].read(ctx)) for hash_key, (_, value) in lhs.entries.items()
     )
@@ -614,7 +642,8 @@ def _equal_dicts(ctx: TraceContext, symbol: str, lhs: DictVariable, rhs: DictVar
 
 @binary_rule(DictVariable, DictVariable, "|")
 def _merge(ctx: TraceContext, symbol: str, lhs: DictVariable, rhs: DictVariable) -> VariableTracker:
-    keeper = rhs if isinstance(lhs, MappingProxyVariable) or (lhs.value_type is dict and lhs.storage_owner is None) else lhs
+    lhs, rhs = (side.behind if isinstance(side, MappingProxyVariable) else side for side in (lhs, rhs))
+    keeper = rhs if lhs.value_type is dict and lhs.storage_owner is None else lhs
     merged = keeper.like(dict(lhs.entries))
     update(ctx, merged, rhs)
     return merged

@@ -27,7 +27,7 @@ from dynexplore.engine.raw_attributes import name_in_messages
 from dynexplore.engine.variables.callables.function import BuiltinVariable, FunctionVariable
 from dynexplore.engine.variables.containers.deque import DequeVariable
 from dynexplore.engine.variables.containers.list_items import fast_items
-from dynexplore.engine.variables.containers.mapping import DictVariable
+from dynexplore.engine.variables.containers.mapping import DictVariable, MappingProxyVariable
 from dynexplore.engine.variables.containers.named_tuple import NamedTupleVariable, make
 from dynexplore.engine.variables.containers.ranges import StartStopStepVariable
 from dynexplore.engine.variables.containers.sequence import SequenceVariable
@@ -207,12 +207,14 @@ def shape_of(ctx: TraceContext, value: VariableTracker, around: Sequence[Watched
 
 
 def _pairs(ctx: TraceContext, value: DictVariable, around: Sequence[Watched]) -> Any:
+    if isinstance(value, MappingProxyVariable):
+        return MappingProxyType(_pairs(ctx, value.behind, around))
     pairs = [(shape_of(ctx, key, around), shape_of(ctx, item, around)) for key, item in value.pairs(ctx)]
     if value.value_type is OrderedDict:
         return OrderedDict(pairs)
     if value.value_type is defaultdict:
         return defaultdict(None, pairs) if getattr(value, "factory", None) is None else _with_factory(ctx, value, pairs, around)
-    return MappingProxyType(dict(pairs)) if value.value_type is MappingProxyType else dict(pairs)
+    return dict(pairs)
 
 
 def _with_factory(ctx: TraceContext, value: Any, pairs: list[Any], around: Sequence[Watched]) -> Any:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import torch
+
 from engine_checks import assert_same_as_eager
 
 X = torch.tensor([[0.0, 2.0, 0.0], [3.0, 0.0, -1.0], [4.0, 5.0, 6.0]])
