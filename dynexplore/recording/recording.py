@@ -123,7 +123,7 @@ class Recording(EventLog):
         self._callees: dict[tuple[int, int, int], ev.CodeView] = {}  # by (frame, attempt, number of the callee)
         self._besides_steps: list[tuple[int, ev.Event]] = []
         self._real: dict[int, tuple[int, Indexed]] = {}
-        self._answers: dict[str, tuple[tuple[int, str], Any]] = {}  # query -> (number of events and title at the time, answer)
+        self._answers: dict[str, tuple[tuple[Any, ...], Any]] = {}  # query -> (what the recording was at the time, answer)
 
     # -- queries --------------------------------------------------------------------------------------------
 
@@ -260,12 +260,19 @@ class Recording(EventLog):
         return self.once("graphs", lambda: Shown("graph", map(self._graph_of, self.of(ev.SubgraphCompiled))))
 
     def once(self, question: str, answer: Callable[[], T]) -> T:
-        """Cache an answer until more events are recorded: views repeat the same queries for each frame, guard and line."""
+        """Cache an answer until more events are recorded: views repeat the same queries for each frame, guard and line, and a
+        notebook shows a recording again and again. The answer is released together with the recording.
+        """
         self._catch_up()
-        cached = self._answers.get(question)
-        if cached is None or cached[0] != (self._indexed, self.title):
-            cached = self._answers[question] = (self._indexed, self.title), answer()
+        cached, state = self._answers.get(question), self._state()
+        if cached is None or cached[0] != state:
+            cached = self._answers[question] = state, answer()
         return typing.cast("T", cached[1])
+
+    def _state(self) -> tuple[Any, ...]:
+        """All that an answer may depend on: events are only ever added, so their number stands for them."""
+        origin = self.title, self.engine, self.versions, self.process, self.rank, self.job, self.redacted
+        return self._indexed, self._cut, self._clock, origin
 
     def _graph_of(self, compiled: ev.SubgraphCompiled) -> GraphView:
         added_nodes = {n.name: n for n in self.of_frame(compiled.frame, ev.NodeAdded) if n.attempt == compiled.attempt}

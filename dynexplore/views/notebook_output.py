@@ -32,11 +32,11 @@ where its text is the error.
 """
 
 
-def mimebundle(recording: Recording, timeline: Timeline | None = None) -> dict[str, Any]:
-    """Return one line of text, equal in every run, and a fragment with unique anchors. `timeline` is the recording's, if the caller
-    has already computed it.
+def mimebundle(recording: Recording, timeline: Timeline | None = None, prefix: str = "") -> dict[str, Any]:
+    """Return one line of text, equal in every run, and a fragment with unique anchors, or with those of `prefix`. `timeline` is the
+    recording's, if the caller has already computed it.
     """
-    fragment = html_text.fragment(recording, html_text.next_prefix(), timeline, MOST_ROWS, strip_picture(recording))
+    fragment = html_text.fragment(recording, prefix or html_text.next_prefix(), timeline, MOST_ROWS, strip_picture(recording))
     return {"text/plain": text.summary(recording), "text/html": fragment}
 
 

@@ -40,21 +40,24 @@ MOST_LINES = 5000
 """Longer sources are not highlighted: nobody reads them whole, and lexing this many lines takes a second."""
 
 
-def coloured(data: dict[str, Any]) -> dict[str, Any]:
-    """Return the explorer's data with its sources highlighted; without Pygments they stay plain.
+def coloured(data: dict[str, Any], pieces_of: dict[str, list[str]] | None = None) -> dict[str, Any]:
+    """Return the explorer's data with its sources highlighted; without Pygments they stay plain. `pieces_of` are those of
+    sources that were highlighted before, by code; new ones are added.
 
     >>> coloured({"codes": {"1": {"lines": ["def f(x):", "    return 1"]}}})["colours"]
     {'1': ['3k1.1d', '4.6k1.1n']}
     """
+    pieces_of = {} if pieces_of is None else pieces_of
     try:
-        return {**data, "colours": {number: pieces(code["lines"]) for number, code in data["codes"].items()}}
+        pieces_of.update({number: pieces(code["lines"]) for number, code in data["codes"].items() if number not in pieces_of})
     except MissingPackage:
         return {**data, "colours": {}}
+    return {**data, "colours": {number: pieces_of[number] for number in data["codes"]}}
 
 
-def spelled(data: dict[str, Any]) -> str:
-    """The explorer's data, highlighted and packed, as the text sent to a notebook."""
-    return json.dumps(packed(coloured(data)), ensure_ascii=False, separators=(",", ":"))
+def spelled(data: dict[str, Any], pieces_of: dict[str, list[str]] | None = None) -> str:
+    """The explorer's data, highlighted and packed, as the text sent to a notebook; `pieces_of` is that of `coloured`."""
+    return json.dumps(packed(coloured(data, pieces_of)), ensure_ascii=False, separators=(",", ":"))
 
 
 def pieces(lines: Sequence[str]) -> list[str]:

@@ -3,7 +3,8 @@
 The idea: the Python side is thin. The data of views/explorer_data.py goes to the browser once, as one JSON text, and everything
 else happens there, even without a kernel. For a large recording a cell first sends only the first view (views/first_view.py), and
 replaces it by the complete data when the cell has ended: nobody waits for 18,000 steps to see one, and a reloaded page finds
-whatever has been sent. After that the widget keeps no reference to the recording. If no widget can run (a saved notebook on a page,
+whatever has been sent. After that the widget keeps no reference to the recording, which keeps the texts for the next explorer
+(explorer_texts.py). If no widget can run (a saved notebook on a page,
 a terminal), the static HTML or one line of text is shown instead.
 
 Questions that need the live program (what would another input do?) are custom messages from the browser: `{ask: number, about:
@@ -17,7 +18,6 @@ PyTorch's counterpart: none.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Mapping
 from typing import Any
 
@@ -26,12 +26,8 @@ import traitlets
 
 from dynexplore.engine.gc_control import gc_disabled
 from dynexplore.recording.recording import Recording
-from dynexplore.views.explorer_data import explorer_data
-from dynexplore.views.first_view import first_view, is_large
-from dynexplore.views.notebook_output import mimebundle
-from dynexplore.views.timeline import Timeline
 from dynexplore.widgets import assets
-from dynexplore.widgets.colours import spelled
+from dynexplore.widgets.explorer_texts import ExplorerTexts
 from dynexplore.widgets.live import Answerer, CannotAnswer, Seat
 
 
@@ -53,12 +49,12 @@ class Explorer(anywidget.AnyWidget):
     def __init__(self, shown: Any, answerers: Mapping[str, Answerer] | None = None, *, later: bool = False) -> None:
         recording: Recording = getattr(shown, "recording", shown)
         session = getattr(shown, "session", None)
+        texts = ExplorerTexts(recording)
         with gc_disabled():  # the collector would traverse the objects repeatedly, although none is garbage yet
-            timeline = Timeline(recording)
-            self._static = mimebundle(recording, timeline)
-            is_later = later and is_large(timeline)
-            data = spelled((first_view if is_later else explorer_data)(recording, timeline))
-        self._whole = functools.partial(explorer_data, recording, timeline) if is_later else None
+            self._static = texts.static()
+            is_later = later and texts.is_large()
+            data = texts.first_view() if is_later else texts.whole()
+        self._whole = texts.whole if is_later else None
         self._seat = Seat(session) if session is not None else None
         seat_answerers = self._seat.answerers if self._seat is not None else {}
         own: dict[str, Answerer] = {"graphviz": _graphviz, "editor": _editor, "rest": self._rest}
@@ -76,7 +72,7 @@ class Explorer(anywidget.AnyWidget):
         text = ""
         try:
             with gc_disabled():
-                text = spelled(whole())
+                text = whole()
         finally:
             self._whole = None if text else whole
             self.leave_the_rest()

@@ -17,8 +17,7 @@ from notebook_shell import Notebook
 
 import dynexplore
 from dynexplore.views import first_view
-from dynexplore.widgets import display
-from dynexplore.widgets import explorer as explorer_module
+from dynexplore.widgets import display, explorer_texts
 from dynexplore.widgets.explorer import Explorer
 from sample_recordings import toy
 from source_tree import ROOT
@@ -71,14 +70,14 @@ def test_all_of_a_large_recording_follows_when_the_cell_has_ended(notebook: Note
 def test_ctrl_c_while_the_rest_is_made_leaves_the_first_view(notebook: Notebook, monkeypatch: pytest.MonkeyPatch) -> None:
     """The cell's own work is done: every explorer of the cell says what is missing, and the next cell runs."""
     monkeypatch.setattr(first_view, "LARGE", 10)
-    whole = explorer_module.spelled
+    whole = explorer_texts.spelled
 
-    def interrupted(data: dict[str, Any]) -> str:
+    def interrupted(data: dict[str, Any], pieces_of: dict[str, list[str]]) -> str:
         if "isFirstView" not in data:
             raise KeyboardInterrupt
-        return whole(data)
+        return whole(data, pieces_of)
 
-    monkeypatch.setattr(explorer_module, "spelled", interrupted)
+    monkeypatch.setattr(explorer_texts, "spelled", interrupted)
     notebook.run(f"{EXPLAIN}from IPython.display import display\ndisplay(dynexplore.explain(f, a), dynexplore.explain(f, a))")
     shown = [one for one in _instances.values() if isinstance(one, Explorer) and "isFirstView" in one.data]
     assert [one.interrupted for one in shown] == [True, True]

@@ -18,8 +18,7 @@ from dynexplore.recording.recording import Recording
 from dynexplore.views import first_view
 from dynexplore.views.explorer_data import explorer_data
 from dynexplore.views.packing import packed
-from dynexplore.widgets import explorer as explorer_module
-from dynexplore.widgets import html
+from dynexplore.widgets import explorer_texts, html
 from dynexplore.widgets.colours import coloured
 from dynexplore.widgets.explorer import Explorer
 from dynexplore.widgets.live import CannotAnswer
@@ -79,7 +78,7 @@ def test_what_ctrl_c_left_out_is_made_when_the_page_asks(monkeypatch: pytest.Mon
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(explorer_module, "spelled", interrupted)
+        patch.setattr(explorer_texts, "spelled", interrupted)
         with pytest.raises(KeyboardInterrupt):
             shown.complete()
         assert shown.data == first and shown.interrupted
