@@ -63,6 +63,30 @@ def test_it_opens_at_the_first_break_or_operator(opened: Opened) -> None:
     assert page.locator(".dynx-source h3").inner_text().startswith("outer")
 
 
+BACK = """() => {
+  const found = [];
+  const { states } = dynexplore.frame;
+  for (let at = 0; at < states.length; at += 1) {
+    dynexplore.go(at);
+    const { calls = [], attempt = 0 } = states[at];
+    const buttons = document.querySelectorAll('.dynx-source h3 [aria-label^="back to "]');
+    if (!buttons.length) continue;
+    buttons[buttons.length - 1].click();
+    const outer = calls.slice(0, -1).join();
+    let walked = at;
+    while (walked > 0 && ((states[walked].attempt ?? 0) !== attempt || (states[walked].calls ?? []).join() !== outer)) walked -= 1;
+    found.push([dynexplore.position, walked]);
+  }
+  return found;
+}"""
+
+
+def test_the_way_back_is_the_callers_last_step(opened: Opened) -> None:
+    """At each step of a callee, the button leads to the last step before it that the caller made, in the same attempt."""
+    found = opened(inlined()).evaluate(BACK)
+    assert len(found) > 4 and all(shown == walked for shown, walked in found), found
+
+
 def test_jumps_to_breaks(opened: Opened) -> None:
     """b and Shift+b go from break to break, in whatever frame; where there is none the buttons say so and do nothing."""
     recording = toy()

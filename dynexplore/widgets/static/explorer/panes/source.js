@@ -218,17 +218,37 @@ function shortName(name) {
   return name.split("<locals>.").pop() ?? name;
 }
 
+/** Where each function of a frame is at hand, once per frame: those of an outer caller may lie thousands of steps back. @type {WeakMap<import("../types.js").State[], Map<string, number[]>>} */
+const PLACES = new WeakMap();
+
+/** @param {number[]} calls @param {number} attempt */
+const handOf = (calls, attempt) => `${attempt}:${calls.join()}`;
+
+/** @param {import("../types.js").State[]} states @returns {Map<string, number[]>} the states of each function, ascending */
+function placesIn(states) {
+  const places = new Map();
+  states.forEach(({ calls = [], attempt = 0 }, at) => {
+    const hand = handOf(calls, attempt);
+    if (!places.has(hand)) places.set(hand, []);
+    places.get(hand).push(at);
+  });
+  PLACES.set(states, places);
+  return places;
+}
+
 /**
  * The last state before this one in which a caller was at hand.
  * @param {import("../types.js").Frame} frame @param {number} position @param {number[]} calls @param {number} attempt
  */
-function callersState(frame, position, calls, attempt) {
-  const wanted = calls.join();
-  for (let at = position; at >= 0; at -= 1) {
-    const state = frame.states[at];
-    if ((state.attempt ?? 0) === attempt && (state.calls ?? []).join() === wanted) return at;
+function callersState({ states }, position, calls, attempt) {
+  const places = (PLACES.get(states) ?? placesIn(states)).get(handOf(calls, attempt)) ?? [];
+  let [low, high] = [0, places.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (places[middle] <= position) low = middle + 1;
+    else high = middle;
   }
-  return 0;
+  return places[low - 1] ?? 0;
 }
 
 /** What of each line belongs to which span. @param {string} id @param {Code} code @returns {Part[][]} */
