@@ -414,6 +414,30 @@ def test_equal_layers_are_one_and_views_a_pill(opened: Opened, graphviz: bool) -
     expect(figure.locator(".dynx-repeated")).to_have_count(1)
 
 
+class Linears(torch.nn.Module):
+    def __init__(self, count: int, reads: str) -> None:
+        super().__init__()
+        self.layers = torch.nn.ModuleList(torch.nn.Linear(4, 4) for _ in range(count))
+        self.reads = reads
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        results = [x]
+        for layer in self.layers:
+            results.append(layer(results[-1] if self.reads == "the last" else x))
+        return results[-1] - results[1]
+
+
+@pytest.mark.parametrize(("count", "reads", "frames"), [(3, "the last", 0), (4, "the last", 1), (12, "the last", 1), (12, "x", 0)])
+def test_layers_of_one_operator_fold_where_many_read_each_other(opened: Opened, count: int, reads: str, frames: int) -> None:
+    """Three boxes say more than a frame, and layers beside each other are no repetition."""
+    page = opened(dynexplore.explain(Linears(count, reads))(torch.randn(2, 4)).recording, view="")
+    page.keyboard.press("3")
+    figure = page.locator(".dynx-figure")
+    expect(figure.locator(".dynx-first-line").first).to_be_visible()
+    expected = [f"× {count}   layers[0] to layers[{count - 1}]"] * frames
+    assert figure.locator(".dynx-repeated text").all_text_contents() == expected
+
+
 def test_boxes_are_colored_by_time_or_bytes(opened: Opened) -> None:
     """Each box says its part, the list beside it ranks the operators by what the real run measured; no pane moves."""
     page = opened(dynexplore.explain(Layers())(torch.randn(2, 4)).recording, view="")

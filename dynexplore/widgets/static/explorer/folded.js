@@ -32,8 +32,11 @@ export function isView(target) {
   return VIEWS.has(target.split(".").pop() ?? target);
 }
 
-/** A layer of fewer operators is not worth a frame. */
+/** A layer of fewer operators is not worth a frame, unless there are many. */
 const LEAST = 2;
+
+/** So many layers of one operator each, one reading the other, are worth a frame. */
+const CHAIN = 4;
 
 /** Fewer equal branches are drawn one by one: query, key and value have names. */
 const BRANCHES = 4;
@@ -93,7 +96,8 @@ function foldsOf(nodes, root, isBoxed) {
     const close = () => {
       const all = run.flatMap((one) => one.all);
       const isWhole = all.every((number, place) => !place || number > all[place - 1]) && onlyThese(all, isBoxed);
-      if (run.length > 1 && isWhole) {
+      const isChain = run.length >= CHAIN && all.every((number, at) => !at || (nodes[number].inputs ?? []).includes(all[at - 1]));
+      if (run.length > 1 && isWhole && (run[0].all.length >= LEAST || isChain)) {
         const [first, last] = [run[0].group.path, run[run.length - 1].group.path]; // of modules
         folds.push({ first: all[0], last: all[all.length - 1], starts: run.map((one) => one.all), times: run.length, from: first, to: last });
       } else for (const one of run) visit(one.group);
@@ -102,7 +106,7 @@ function foldsOf(nodes, root, isBoxed) {
     for (const inner of group.inner) {
       const all = within(inner).filter(isBoxed).sort((one, other) => one - other);
       const like = all.map((number) => `${nodes[number].op} ${nodes[number].target} ${nodes[number].result}`).join("\n");
-      const isLayer = /\d\]?$/.test(inner.path) && all.length >= LEAST;
+      const isLayer = /\d\]?$/.test(inner.path) && all.length > 0;
       if (run.length && (!isLayer || run[0].like !== like)) close();
       if (isLayer) run.push({ group: inner, all, like });
       else visit(inner);
