@@ -75,7 +75,7 @@ def digraph(name: str, *, node_colour: str = "", **graph_attributes: str) -> gra
         literal(name),
         graph_attr={"bgcolor": "transparent", "fontname": "Courier", **graph_attributes},
         node_attr={"shape": "box", "style": "rounded,filled", "fontname": "Courier", "fontsize": "10", **filled},
-        edge_attr={"fontname": "Courier", "fontsize": "9"},
+        edge_attr={"fontname": "Courier", "fontsize": "10"},
     )
     return graph
 

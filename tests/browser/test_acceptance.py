@@ -37,6 +37,14 @@ CUT = """() => {
 }"""
 """What is cut, too small, or out of the page."""
 
+DRAWN = """() => [...dynexplore.root.querySelectorAll('svg text')].flatMap((text) => {
+  if (!text.checkVisibility() || !text.textContent.trim() || !text.getBoundingClientRect().width) return [];
+  const { b, d } = text.getScreenCTM();
+  const height = parseFloat(getComputedStyle(text).fontSize) * Math.hypot(b, d);
+  return height < 12.95 ? [`${height}: ${text.textContent}`] : [];
+})"""
+"""Letters of drawings that are under 13 pixels as they stand on the screen."""
+
 INTERNAL = r"/___\w+|\b[A-Z]+_(?:MATCH|ENV|STATE)\b|\b[lg]_[a-z]\w*_\b|\b(?:DX|GB)\d{3,4}\b|\w+Variable\b/"
 """Names that the engine, PyTorch's guards and its graphs use, and that no person wrote."""
 
@@ -79,6 +87,7 @@ def test_five_views_at_five_sizes(opened: Opened, name: str) -> None:
         for key in "12345":
             page.keyboard.press(key)
             assert page.evaluate(CUT) == [], (size, key)
+            assert page.evaluate(DRAWN) == [], (size, key)
     page.keyboard.press("4")
     expect(page.get_by_role("button", name="Only misses")).to_be_in_viewport()
 

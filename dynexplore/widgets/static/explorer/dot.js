@@ -60,7 +60,7 @@ export function dotOf(name, root, nodes, closed, inputs = {}, direction = "TB", 
     `digraph ${quoted(literal(name))} {`,
     `\tgraph${attributes({ ...font, bgcolor: "transparent", compound: "true", rankdir: direction })}`,
     `\tnode${attributes({ ...font, shape: "box", style: "rounded,filled", fontsize: "10" })}`,
-    `\tedge${attributes({ ...font, fontsize: "9" })}`,
+    `\tedge${attributes({ ...font, fontsize: "10" })}`,
     ...clusterLines(root, "\t"),
     ...edges.map(([from, to, flow]) => {
       const facts = { id: literal(`edge-${from}-${to}`), ...(flow ? { label: literal(flow) } : {}) };
