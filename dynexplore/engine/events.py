@@ -579,6 +579,18 @@ class GuardPrice:
 
 
 @record()
+class CheckPrice:
+    """One guard of torch.compile, checked by itself: its kind, the source that it checks ("": no single value), the check as torch
+    prints it, and seconds per check.
+    """
+
+    kind: str
+    source: str
+    check: str
+    seconds: float
+
+
+@record()
 class FilterPrice:
     """One check of an entry's guards with a documented guard filter: its name in torch.compiler, how many of how many guards it
     keeps, and seconds per check.
@@ -669,13 +681,15 @@ class CacheEntryAdded(Event):
 @record(kw_only=True)
 class GuardsTimed(Event):
     """What one check of an entry's guards costs, measured on the check itself: all of it, the part of each value, and what it costs
-    with each documented guard filter.
+    with each documented guard filter; for torch.compile also the guards that can be checked by themselves, and how many cannot.
     """
 
     entry: int
     seconds: float
     values: tuple[GuardPrice, ...] = ()
     filters: tuple[FilterPrice, ...] = ()
+    checks: tuple[CheckPrice, ...] = ()
+    unchecked: int = 0
 
 
 @record(kw_only=True)
@@ -958,7 +972,7 @@ EVENTS: dict[str, type[Event]] = {
 PIECES: dict[str, type] = {
     cls.__name__: cls
     for cls in (ValueView, StepView, ListingRow, CodeView, UserFrame, NodeRow, SkipReason, GraphPiece, NodeMemory, SavedStorage,
-                GuardPrice, FilterPrice)
+                GuardPrice, CheckPrice, FilterPrice)
 }
 """The nested records by name."""
 

@@ -50,7 +50,7 @@ SCHEMA = 8
 process and rank, and the clock. 4: the targets of a program, how it ended, and why a graph's backend was skipped. 5: guard kinds
 by their standard names (upgrades.py), and how sizes, numbers and objects are specialized. 6: every guard that fails in a miss, the
 line of the caller, seconds of each operator in a replay, and remedies that were tried. 7: prices of guards, and CUDA graphs.
-8: the callers of a compilation, and the phases in logs.
+8: the callers of a compilation, the phases in logs, and prices of single guards.
 """
 
 _SCHEMA_OF_ORIGIN = 3

@@ -1,7 +1,8 @@
 """Prices of guards, as text: what one check of an entry costs, which values cost most, and what each guard filter would save.
 
 The idea: every call of compiled code checks guards, so their price matters where the function is short or is called often. The
-entries are listed by the cost of one check, each with its most expensive values and with the filters that save a tenth or more.
+entries are listed by the cost of one check, each with its most expensive values and single guards, and with the filters that save a
+tenth or more.
 A filter that saves less is counted only: it is unsafe and not worth it.
 
 In: a Recording with `GuardsTimed`. Out: `price_lines(recording)`, text; `prices_of(recording)`, plain data.
@@ -20,6 +21,7 @@ from dynexplore.views.targets_table import Function, functions_of
 
 _MOST_ENTRIES = 3
 _MOST_VALUES = 3
+_WIDEST = 60
 _WORTH = 0.1
 """The part of a check that a filter or a value has to make up to be listed."""
 
@@ -53,13 +55,41 @@ def entry_lines(timed: ev.GuardsTimed) -> list[str]:
     costly = [price for price in values if price.seconds >= _WORTH * timed.seconds][:_MOST_VALUES]
     listed = ", ".join(f"`{price.source}` {microseconds(price.seconds)}" for price in costly)
     lines = [f"most of it: {listed}"] if costly else []
+    lines += _check_lines(timed)
     for price in timed.filters:
         saved = timed.seconds - price.seconds
         if saved >= _WORTH * timed.seconds:
             lines.append(f"{price.name} saves {microseconds(saved)} (keeps {price.remaining} of {plural(price.guards, 'guard')})")
-    if timed.filters and len(lines) == len(costly[:1]):
+    if timed.filters and not any("saves" in line for line in lines):
         lines.append("no guard filter saves a tenth of it")
     return lines
+
+
+def _check_lines(timed: ev.GuardsTimed) -> list[str]:
+    """The single guards that cost most, and the rest, of which no part can be measured by itself."""
+    checks = sorted(timed.checks, key=lambda price: -price.seconds)
+    costly = [price for price in checks if price.seconds >= _WORTH * timed.seconds][:_MOST_VALUES]
+    if not checks:
+        return []
+    named = [f"{_check(price)} {microseconds(price.seconds)}" for price in costly]
+    others = sum(price.seconds for price in checks[len(costly) :])
+    named.append(f"{plural(len(checks) - len(costly), 'other guard')} {microseconds(others)} in total")
+    rest = max(timed.seconds - sum(price.seconds for price in checks), 0.0)
+    together = f" and {plural(timed.unchecked, 'guard')} that cannot be timed alone" if timed.unchecked else ""
+    return ["single guards: " + ", ".join(named), f"reading the values{together}: {microseconds(rest)}"]
+
+
+def _check(price: ev.CheckPrice) -> str:
+    """A guard by its kind and what it checks.
+
+    >>> _check(ev.CheckPrice("TENSOR_MATCH", "x", "check_tensor(x, ...)", 0)), _check(ev.CheckPrice("GLOBAL_STATE", "", "f()", 0))
+    ('TENSOR_MATCH of `x`', 'GLOBAL_STATE')
+    >>> _check(ev.CheckPrice("LAMBDA_GUARD", "", "2 <= x.size()[0]", 0))
+    'LAMBDA_GUARD `2 <= x.size()[0]`'
+    """
+    if price.source:
+        return f"{price.kind} of `{price.source}`"
+    return f"{price.kind} `{ev.clip(price.check, _WIDEST)}`" if price.kind == "LAMBDA_GUARD" else price.kind
 
 
 def microseconds(seconds: float) -> str:
@@ -84,6 +114,11 @@ def prices_of(recording: Recording) -> list[dict[str, Any]]:
             "values": [
                 {"source": price.source, "guards": price.guards, "us": round(price.seconds * 1e6, 3)} for price in timed.values
             ],
+            "checks": [
+                {"kind": price.kind, "source": price.source, "check": price.check, "us": round(price.seconds * 1e6, 3)}
+                for price in timed.checks
+            ],
+            "unchecked": timed.unchecked,
             "filters": [
                 {
                     "name": price.name,

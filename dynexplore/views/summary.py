@@ -79,11 +79,13 @@ def summary(recording: Recording) -> Plain:
 
 
 def _guard_prices(recording: Recording) -> list[Plain]:
-    """The costliest entries, each with its costliest values; none unless prices were measured."""
+    """The costliest entries, each with its costliest values and single guards; none unless prices were measured."""
     rows = prices_of(recording)[:_MOST_PRICED]
     for row in rows:
         values = sorted(row["values"], key=lambda value: -value["us"])[:_MOST_PRICED]
         row["values"] = [{**value, "source": _clipped(value["source"])} for value in values]
+        checks = sorted(row["checks"], key=lambda check: -check["us"])[:_MOST_PRICED]
+        row["checks"] = [{**check, "source": _clipped(check["source"]), "check": _clipped(check["check"])} for check in checks]
         row["function"] = _clipped(row["function"])
     return rows
 
@@ -208,6 +210,8 @@ _PRICES = _object(
     function=_TEXT,
     us=_SECONDS,
     values=_list(_object(source=_TEXT, guards=_COUNT, us=_SECONDS)),
+    checks=_list(_object(kind=_TEXT, source=_TEXT, check=_TEXT, us=_SECONDS)),
+    unchecked=_COUNT,
     filters=_list(_object(name=_TEXT, remaining=_COUNT, guards=_COUNT, saves_us={"type": "number"})),
 )
 _COUNTS = ("graphs", "breaks", "recompiles", "limits", "wrong_values", "backend_failures", "engine_errors")

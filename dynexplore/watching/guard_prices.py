@@ -1,9 +1,12 @@
-"""What one check of an entry's guards costs, measured: all of it, the part of each value, and what remains with a guard filter.
+"""What one check of an entry's guards costs, measured: all of it, each guard, each value, and what remains with a guard filter.
 
 The idea: the guard tree of a new entry is checked many times against the locals of the call that it was compiled for, which it
 matches. To price a value, torch copies the tree without its source, and the copy is checked in the same way: the difference is
-the price. To price a filter, torch builds the guards again from the ones that the filter keeps. Nothing is modeled: torch checks
-unchanged modules by one tag on their dictionaries, so that a sum over guards would be far from the truth.
+the price. To price a single guard (a leaf of torch's tree), it is called with the value that its source evaluates to, and the cost
+of calling a guard that only compares a pointer is subtracted. Guards that compare several values (aliasing, symbolic shapes) keep
+state between calls, so that they have a price only together with reading the values. To price a filter, torch builds the guards
+again from the ones that the filter keeps. Nothing is modeled: torch checks unchanged modules by one tag on their dictionaries, so
+that a sum over guards would be far from the truth.
 
 The fastest of several rounds counts, and the cost of calling a check without guards is subtracted. It is opt-in
 (`watch(guard_prices=True)`), because a filter costs as much as building the guards.
@@ -19,8 +22,9 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
+import itertools
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from types import CodeType
 from typing import Any
 
@@ -28,6 +32,8 @@ import torch
 
 from dynexplore.engine import events as ev
 from dynexplore.traces.torch_words import plain_source
+from dynexplore.watching import private_torch
+from dynexplore.watching.safe_reads import ABSENT
 
 FILTERS = (
     "skip_guard_on_inbuilt_nn_modules_unsafe",
@@ -45,8 +51,6 @@ SECONDS = 2.0
 
 MOST_VALUES = 24
 
-Check = Callable[[Mapping[str, Any]], object]
-
 
 def measured(manager: Any, code: CodeType, output: Any, build: Callable[..., None]) -> Callable[..., ev.Event]:
     """Measure the guards of an entry; `build` is the constructor of the manager's class, as torch has it."""
@@ -54,27 +58,77 @@ def measured(manager: Any, code: CodeType, output: Any, build: Callable[..., Non
     empty = seconds_of(type(root)().check, values)
     whole = root.clone_manager(lambda _: True)
     seconds = max(seconds_of(whole.check, values) - empty, 0.0)
+    checks = tuple(_checks(manager, values, until))
     return functools.partial(
         ev.GuardsTimed,
         seconds=max(seconds_of(root.check, values) - empty, 0.0),
         values=tuple(_values(root, values, seconds + empty, until)),
+        checks=checks,
+        unchecked=_guards_below(root) + len(_epilogue(root)) - len(checks),
         filters=tuple(_filters(manager, code, output, build, empty, until)),
     )
 
 
-def seconds_of(check: Check, values: Mapping[str, Any]) -> float:
-    """The duration of one check, that of the fastest round."""
+def seconds_of(check: Callable[[Any], object], value: Any, round_seconds: float = SECONDS_OF_A_ROUND) -> float:
+    """The CPU time of one check, that of the fastest round."""
     runs, best = 1, float("inf")
     for _ in range(ROUNDS):
-        began = time.perf_counter()
-        for _ in range(runs):
-            check(values)
-        best = min(best, (time.perf_counter() - began) / runs)
-        runs = max(int(SECONDS_OF_A_ROUND / max(best, 1e-8)), 1)
+        counter = itertools.repeat(None, runs)
+        began = time.thread_time()
+        for _ in counter:
+            check(value)
+        best = min(best, (time.thread_time() - began) / runs)
+        runs = max(int(round_seconds / max(best, 1e-8)), 1)
     return best
 
 
-def _values(root: Any, values: Mapping[str, Any], whole: float, until: float) -> Iterator[ev.GuardPrice]:
+def _checks(manager: Any, values: Any, until: float) -> Iterator[ev.CheckPrice]:
+    """The price of each guard that can be called by itself. Those that are not reached in time are left out."""
+    root, scope = manager.guard_manager.root, {**private_torch.guard_scope(manager), "L": values}
+    pointer = type(root)()
+    pointer.add_not_none_guard(["a pointer"], None)
+    empty = seconds_of(pointer.get_leaf_guards()[0], values)
+    for source, guard in (*_leaves(root), *(("", guard) for guard in _epilogue(root))):
+        if time.perf_counter() > until:
+            return
+        if private_torch.compares_several_values(guard):
+            continue
+        value = _evaluated(source, scope) if source else values
+        if value is not ABSENT and guard(value):
+            seconds = seconds_of(guard, value, SECONDS_OF_A_ROUND / 5)
+            shown = _shown(source) if source else ""
+            yield ev.CheckPrice(type(guard).__name__, shown, _printed(guard), max(seconds - empty, 0.0))
+
+
+def _evaluated(source: str, scope: dict[str, Any]) -> Any:
+    """The value of a source, or ABSENT if torch reads it in a way that is no Python expression."""
+    try:
+        return eval(source, scope)
+    except (LookupError, AttributeError, NameError, TypeError, SyntaxError):
+        return ABSENT
+
+
+def _printed(guard: Any) -> str:
+    """A guard as torch prints it, without the line that needed it."""
+    parts = guard.verbose_code_parts()
+    return plain_source(parts[0].partition("  #")[0].strip()) if parts else ""
+
+
+def _leaves(root: Any) -> Iterator[tuple[str, Any]]:
+    """Each single guard, with the source of the value that it checks."""
+    pending = [("", root)]
+    while pending:
+        source, manager = pending.pop()
+        yield from ((source, guard) for guard in manager.get_leaf_guards())
+        pending += [(child.get_source(), child) for child in _children(manager)]
+
+
+def _epilogue(root: Any) -> list[Any]:
+    """The guards that torch checks after the tree: relations between sizes."""
+    return list(getattr(root, "get_epilogue_lambda_guards", list)())
+
+
+def _values(root: Any, values: Any, whole: float, until: float) -> Iterator[ev.GuardPrice]:
     """The price of each value that the guards begin at: an argument, a global name."""
     for source, guards in _beginnings(root)[:MOST_VALUES]:
         if time.perf_counter() > until:

@@ -399,6 +399,18 @@ def check_guards(entry: Any, locals_: Mapping[str, Any]) -> tuple[bool, list[str
     return bool(answer.result), [str(part) for part in answer.verbose_code_parts]
 
 
+def guard_scope(manager: Any) -> dict[str, Any]:
+    """The names that sources of guards are evaluated with, other than the locals; empty in a torch that does not keep them."""
+    wrapper = manager.guard_manager
+    helpers, scope = getattr(wrapper, "closure_vars", None), getattr(wrapper, "global_scope", None)
+    return {**helpers, **scope} if isinstance(helpers, dict) and isinstance(scope, dict) else {}
+
+
+def compares_several_values(guard: Any) -> bool:
+    """Whether a guard is on several sources, such as one on aliasing: it keeps the values that it was called with."""
+    return any(base.__name__ == "RelationalGuard" for base in type(guard).__mro__)
+
+
 # -- graphs ------------------------------------------------------------------------------------------------------------
 
 

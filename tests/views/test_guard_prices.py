@@ -41,6 +41,22 @@ def test_a_filter_that_saves_nothing_is_said_to() -> None:
     assert price_lines(recording)[-1].strip() == "no guard filter saves a tenth of it"
 
 
+def test_the_costliest_single_guards_are_named() -> None:
+    """The others are summed up, and what remains of the check is the price of reading values and of guards that keep state."""
+    recording = Recording(title="made by hand")
+    checks = (
+        ev.CheckPrice("TENSOR_MATCH", "x", "check_tensor(x, Tensor)", 4e-6),
+        ev.CheckPrice("LAMBDA_GUARD", "", "2 <= x.size()[0]", 3e-6),
+        ev.CheckPrice("EQUALS_MATCH", "n", "n == 2", 1e-8),
+    )
+    recording.record(ev.GuardsTimed(frame=1, entry=1, seconds=1e-5, checks=checks, unchecked=2))
+    assert [line.strip() for line in price_lines(recording)[2:]] == [
+        "single guards: TENSOR_MATCH of `x` 4.00 us, LAMBDA_GUARD `2 <= x.size()[0]` 3.00 us, 1 other guard 0.010 us in total",
+        "reading the values and 2 guards that cannot be timed alone: 2.99 us",
+    ]
+    assert prices_of(recording)[0]["checks"][1] == {"kind": "LAMBDA_GUARD", "source": "", "check": "2 <= x.size()[0]", "us": 3.0}
+
+
 def test_plain_data_is_in_microseconds() -> None:
     """Everything measured is there, the costliest entry first."""
     first, second = prices_of(recording(1e-6, 4e-6))

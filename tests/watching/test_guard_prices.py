@@ -12,6 +12,8 @@ from dynexplore.views import program_report
 from dynexplore.views.explorer_data import explorer_data
 from dynexplore.watching.guard_prices import FILTERS
 
+GLOBAL = "on"
+
 pytestmark = [pytest.mark.lenses, pytest.mark.filterwarnings("ignore:Guards may run slower on Python 3.13.0:RuntimeWarning")]
 
 
@@ -38,6 +40,25 @@ def test_each_entry_has_a_price() -> None:
         assert filters["skip_all_guards_unsafe"].remaining == 0 and filters["skip_all_guards_unsafe"].seconds < one.seconds
         assert 0 < filters["keep_tensor_guards_unsafe"].remaining < filters["skip_guard_on_globals_unsafe"].remaining
         assert len({price.guards for price in one.filters}) == 1
+
+
+def test_single_guards_have_a_price() -> None:
+    """Each guard on one value is timed alone, also of modules and globals; a Python function costs most. Others are counted."""
+
+    def pair(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return x + y + y.size(0) if x.size(0) == y.size(0) and GLOBAL else x
+
+    compiled = torch.compile(pair, backend="eager", dynamic=True)
+    with dynexplore.watch(guard_prices=True) as seen:
+        compiled(torch.ones(3), torch.ones(3))
+    [timed] = seen.recording.of(ev.GuardsTimed)
+    checks = {(price.kind, price.source or price.check): price.seconds for price in timed.checks}
+    assert {("TENSOR_MATCH", "x"), ("TENSOR_MATCH", "y"), ("EQUALS_MATCH", "GLOBAL")} <= set(checks)
+    assert timed.unchecked == 2  # no aliasing, once for each tensor
+    assert timed.checks[0].kind == "LAMBDA_GUARD" and timed.checks[0].seconds > checks["EQUALS_MATCH", "GLOBAL"]
+    assert "single guards: " in program_report.report(seen.recording)
+    [of_module, _] = watched(guard_prices=True).of(ev.GuardsTimed)
+    assert any(price.source.endswith(".weight") for price in of_module.checks), [price.source for price in of_module.checks]
 
 
 def test_measuring_changes_nothing_else() -> None:
