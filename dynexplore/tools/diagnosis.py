@@ -100,7 +100,8 @@ class Diagnosis:
     `failing` is the first stage that raised or differed from eager; None if all agree. `advice` is the next step. `unsteady`
     describes where eager itself is nondeterministic ("" for a deterministic program). `memory` is the memory of the graphs in
     forward and backward (`recording.memory`); empty if AOTAutograd was not run, and for torch.compile. `engine` is whose capture
-    was tried, `dynamic` its option for sizes, `calls` how many inputs were tried.
+    was tried, `dynamic` its option for sizes, `calls` how many inputs were tried. `freed` are the positions of results that no backward began at,
+    because the call's own one had freed their graph when it was compiled.
     """
 
     function: str
@@ -111,6 +112,7 @@ class Diagnosis:
     engine: str = DYNEXPLORE
     dynamic: bool | None = None
     calls: int = 1
+    freed: tuple[int, ...] = ()
 
     @property
     def failing(self) -> Stage | None:
@@ -152,8 +154,19 @@ class Diagnosis:
         if self.failing is None:
             tested = "Every stage that could be tested" if self._missing() else "Every stage"
             agree = f"{tested} {'runs' if steady else 'matches plain Python'}."
-            return [*steady, "", agree, *self._not_tried(), *self._missing(), *self._memory()]
+            return [*steady, "", agree, *self._freed(), *self._not_tried(), *self._missing(), *self._memory()]
         return [*steady, "", f"First failing stage: {self.failing.layer}", f"  {self.failing.failure}", f"  next: {self.advice}"]
+
+    def _freed(self) -> list[str]:
+        if not self.freed:
+            return []
+        one = len(self.freed) == 1
+        named = ", ".join(map(str, self.freed))
+        return [
+            f"No gradients were compared for result{'' if one else 's'} {named}: the call's own backward freed the graph that computed"
+            f" {'it' if one else 'them'}. With AOTAutograd, all results of a compiled function share one graph, so a second backward"
+            " raises where eager mode may run it; retain_graph=True keeps the graph."
+        ]
 
     def _missing(self) -> list[str]:
         return [f"{stage.layer} was not tested. {stage.missing}" for stage in self.stages if stage.missing]
@@ -234,6 +247,7 @@ class _Search:
     backend: str | CompilerFn
     tolerance: float | None
     dynamic: bool | None
+    freed: set[int] = field(default_factory=set)
 
     def run(self) -> Diagnosis:
         """Run the stages; return the diagnosis."""
@@ -261,10 +275,26 @@ class _Search:
         by_torch = failing == "capture" and self.engine == TORCH
         advice = _advice("capture by torch.compile" if by_torch else failing, self.backend)
         name = optimized.name_of(self.fn)
-        return Diagnosis(name, tuple(stages), advice, unsteady, memory, self.engine, self.dynamic, len(self.starts))
+        return Diagnosis(name, tuple(stages), advice, unsteady, memory, self.engine, self.dynamic, len(self.starts), tuple(sorted(self.freed)))
 
     def _stage(self, layer: str, backend: str | CompilerFn, expected: list[_Outcome], is_unsteady: bool) -> Stage:
         """Run one more layer: the first call, the next one with the same inputs, then the further ones."""
+        try:
+            return self._tried_once(layer, backend, expected, is_unsteady)
+        except _GraphFreedError:  # a compiled function has one graph for all of its results
+            self._expect_less(backend, expected)
+            return self._tried_once(layer, backend, expected, is_unsteady)
+
+    def _expect_less(self, backend: str | CompilerFn, expected: list[_Outcome]) -> None:
+        """Begin backwards only at results whose graph is still there when the compiled call has returned."""
+        called = self.compiled(backend, self.dynamic)
+        for at, start in enumerate(self.starts):
+            with _as_compilers_are_tested(backend):
+                sources = set(expected[at].sources).intersection(_sources_of(called, start))
+            self.freed.update(set(expected[at].sources) - sources)
+            expected[at] = _observe(self.fn, start, tuple(sorted(sources)))[0]
+
+    def _tried_once(self, layer: str, backend: str | CompilerFn, expected: list[_Outcome], is_unsteady: bool) -> Stage:
         name = resolve(backend).name
         allowed = _ANY if is_unsteady else self.tolerance
         measured = _Measured()
@@ -283,6 +313,8 @@ class _Search:
                     failure = failure or (f"in call {number}, {difference}" if difference else "")
         except MissingCompiler as error:
             return dataclasses.replace(measured.stage(layer, name, ""), missing=str(error))
+        except _GraphFreedError:
+            raise
         except Exception as error:  # any exception is a finding
             absent = missing_compiler(error)
             return dataclasses.replace(measured.stage(layer, name, "" if absent else _words(error)), missing=absent)
@@ -401,6 +433,10 @@ def _as_compilers_are_tested(backend: Any) -> Iterator[None]:
         yield
 
 
+class _GraphFreedError(Exception):
+    """A backward of the diagnosis found that the call's own had used up the graph."""
+
+
 def _observe(called: Any, start: CallSnapshot, sources: tuple[int, ...] | None = None) -> tuple[_Outcome, float]:
     """Call, and run a backward from these results; None: from all that have a graph."""
     args, kwargs = start.fresh()
@@ -409,7 +445,12 @@ def _observe(called: Any, start: CallSnapshot, sources: tuple[int, ...] | None =
         begun = time.perf_counter()
         value = called(*args, **kwargs)
         sources = _with_graph(value) if sources is None else sources
-        _run_backward(value, sources)
+        try:
+            _run_backward(value, sources)
+        except RuntimeError as error:
+            if _is_used_up(error):
+                raise _GraphFreedError from error
+            raise
         seconds = time.perf_counter() - begun
     finally:
         native.leave(outer)
@@ -426,10 +467,8 @@ def _observe_plain(fn: Any, start: CallSnapshot, measured: contextlib.AbstractCo
     try:
         with measured or contextlib.nullcontext():
             return _observe(fn, start)[0]
-    except RuntimeError as error:
-        if not _is_used_up(error):
-            raise
-    return _observe(fn, start, _sources_of(fn, start))[0]
+    except _GraphFreedError:
+        return _observe(fn, start, _sources_of(fn, start))[0]
 
 
 def _sources_of(fn: Any, start: CallSnapshot) -> tuple[int, ...]:

@@ -231,6 +231,28 @@ def test_results_are_sources_of_a_backward_where_the_step_left_their_graph() -> 
     assert layer is None, text
 
 
+def test_a_joint_graph_that_the_call_has_freed_is_no_failure() -> None:
+    """In eager mode, logits whose graph saves nothing can be differentiated after the loss; AOTAutograd frees one graph for both. The
+    diagnosis begins no backward there, and says so; that of another result still counts.
+    """
+    weight = torch.nn.Parameter(torch.ones(3))
+
+    def step(x: Any) -> Any:
+        logits = x + weight
+        logits.square().sum().backward()
+        return logits, x.sin() * x
+
+    x = torch.ones(3, requires_grad=True)
+    found = dynexplore.diagnose(step, x, backend="aot_eager")
+    assert found.failing is None and [stage.layer for stage in found.stages] == ["plain Python", "capture", "AOTAutograd"], found
+    assert found.freed == (0,) and "No gradients were compared for result 0: the call's own backward freed" in str(found)
+
+    def apart(x: Any) -> Any:
+        return x + weight, x.sin() * x
+
+    assert not dynexplore.diagnose(apart, x, backend="aot_eager").freed
+
+
 @pytest.mark.plain("fails before anything is captured")
 def test_a_backward_that_raises_is_a_finding() -> None:
     """Only a graph that is used up is left alone: a backward with a mistake of its own fails in plain Python."""
