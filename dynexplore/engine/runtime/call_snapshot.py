@@ -5,10 +5,9 @@ generators, globals. To run it under several compilers and compare, each run get
 it can reach is restored in place, because code may refer to it from anywhere.
 
 In: a function, bound method or module, and its arguments. Out: `fresh()`: arguments for one more run; `reached()`: the state after
-that run. Restored are modules, optimizers and random number generators among the arguments, in the function's closure, in the
-globals that its code names, and the module that it is or is bound to; in closure and globals also tensors, lists, dicts and sets,
-and the bindings themselves (function_environment.py). PyTorch's counterpart: `clone_inputs` in torch/_dynamo/utils.py, and
-`same_two_models` in torch/_dynamo/debug_utils.py.
+that run. Restored are modules, optimizers and random number generators among the arguments, and everything that the function
+reaches from its closure, its globals and the object that it is bound to (function_environment.py, reachable_state.py). PyTorch's
+counterpart: `clone_inputs` in torch/_dynamo/utils.py, and `same_two_models` in torch/_dynamo/debug_utils.py.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ import torch
 from torch.utils._pytree import tree_leaves, tree_map
 
 from dynexplore.engine.raw_attributes import is_a
-from dynexplore.engine.runtime.function_environment import Surroundings, copy_of_tensor, named_by, rebind, refill
+from dynexplore.engine.runtime.function_environment import Surroundings, copy_of_tensor, rebind
 
 
 class CallSnapshot:
@@ -30,15 +29,23 @@ class CallSnapshot:
 
     def __init__(self, fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
         self._call = (tuple(args), dict(kwargs))
-        self._objects = list(_reachable(fn, args, kwargs))
-        self._modules = [_ModuleState(module) for module in self._objects if isinstance(module, torch.nn.Module)]
-        self._optimizers = [
-            (value, copy.deepcopy(value.state_dict())) for value in self._objects if isinstance(value, torch.optim.Optimizer)
-        ]
-        self._generators = [(value, value.get_state()) for value in self._objects if isinstance(value, torch.Generator)]
-        self._random = (torch.get_rng_state(), random.getstate())
-        self._around = Surroundings(fn)
+        self._shared: list[Any] = []
+        state = [value for value in tree_leaves([list(args), dict(kwargs)]) if is_a(value, *_RESTORED)]
+        self._around = Surroundings(fn, *state)
+        self._note_objects()
         self._arguments = self._copies(self._call)
+        if self._shared:
+            self._around = Surroundings(fn, *state, *self._shared)
+            self._note_objects()
+        self._random = (torch.get_rng_state(), random.getstate())
+
+    def _note_objects(self) -> None:
+        found = self._around.found
+        self._objects = [*found.modules, *found.states, *found.holders]
+        self._modules = [_ModuleState(module) for module in found.modules]
+        optimizers = [value for value in found.states if is_a(value, torch.optim.Optimizer)]
+        self._optimizers = [(value, copy.deepcopy(value.state_dict())) for value in optimizers]
+        self._generators = [(value, value.get_state()) for value in found.states if is_a(value, torch.Generator)]
 
     def fresh(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Restore everything to its state before the first run; returns copies of the arguments."""
@@ -58,8 +65,9 @@ class CallSnapshot:
         """Copies of the current parameters, buffers and the parameters' gradients, by name."""
         values: dict[str, torch.Tensor] = {}
         gradients: dict[str, torch.Tensor] = {}
-        for module in self._modules:
-            for name, tensor in module.tensors():
+        for at, module in enumerate(self._modules):
+            for own, tensor in module.tensors():
+                name = own if own not in values else f"{own} ({at})"
                 values[name] = tensor.detach().clone()
                 if tensor.grad is not None:
                     gradients[name] = tensor.grad.detach().clone()
@@ -83,18 +91,22 @@ class CallSnapshot:
     def _copies(self, call: Any) -> Any:
         """Copies of all arguments, with object identity preserved; objects that are restored in place are not copied."""
         memo: dict[int, Any] = {id(value): value for value in self._objects}
-        return tree_map(lambda value: _copied(value, memo), call)
+        return tree_map(lambda value: self._copied(value, memo), call)
+
+    def _copied(self, value: Any, memo: dict[int, Any]) -> Any:
+        if id(value) not in memo and is_a(value, torch.Tensor):
+            memo[id(value)] = copy_of_tensor(value)
+        if id(value) in memo:
+            return memo[id(value)]
+        try:
+            return copy.deepcopy(value, memo)
+        except Exception:  # a user's object may refuse to be copied: then all runs share it, and it is restored in place
+            self._shared.append(value)
+            return value
 
 
-def _copied(value: Any, memo: dict[int, Any]) -> Any:
-    if id(value) not in memo and is_a(value, torch.Tensor):
-        memo[id(value)] = copy_of_tensor(value)
-    if id(value) in memo:
-        return memo[id(value)]
-    try:
-        return copy.deepcopy(value, memo)
-    except Exception:  # a user's object may refuse to be copied: then all runs share it
-        return value
+_RESTORED = (torch.nn.Module, torch.optim.Optimizer, torch.Generator)
+"""Arguments that are not copied but restored."""
 
 
 class _ModuleState:
@@ -105,8 +117,6 @@ class _ModuleState:
         children = list(module.modules())
         own = [registry for child in children for registry in (vars(child), child._parameters, child._buffers, child._modules)]
         self._bindings = [rebind(registry) for registry in own]
-        inner = (refill(value) for child in module.modules() for name, value in vars(child).items() if not name.startswith("_"))
-        self._contents = [restore for restore in inner if restore is not None]
         self._saved_tensors = [
             (tensor, tensor.detach().clone(), tensor.grad.detach().clone() if tensor.grad is not None else None)
             for _, tensor in self.tensors()
@@ -119,22 +129,9 @@ class _ModuleState:
 
     def restore(self) -> None:
         """Restore the saved values, and the attributes bound to them."""
-        for restore in (*self._bindings, *self._contents):
+        for restore in self._bindings:
             restore()
         with torch.no_grad():
             for tensor, content, gradient in self._saved_tensors:
                 tensor.copy_(content)
                 tensor.grad = gradient.clone() if gradient is not None else None
-
-
-# -- reachable objects ------------------------------------------------------------------------------------------------
-
-
-def _reachable(fn: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Iterator[Any]:
-    """Modules, optimizers and random number generators, each once."""
-    seen: set[int] = set()
-    named_values = [value for _, value in named_by(fn)]
-    for value in tree_leaves([fn, getattr(fn, "__self__", None), list(args), dict(kwargs), named_values]):
-        if is_a(value, torch.nn.Module, torch.optim.Optimizer, torch.Generator) and id(value) not in seen:
-            seen.add(id(value))
-            yield value

@@ -1,0 +1,265 @@
+"""engine/runtime/reachable_state.py: a call finds everything that it can change as the first call found it, wherever it is held."""
+
+from __future__ import annotations
+
+import collections
+import functools
+import random
+import sys
+import types
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+import torch
+
+from dynexplore.engine.runtime.call_snapshot import CallSnapshot
+
+pytestmark = pytest.mark.plain("keeps and puts back state around any run")
+
+
+class Held:
+    """What a call changes: a module, numbers, containers, tensors, an optimizer of a tensor that no module has."""
+
+    def __init__(self) -> None:
+        self.model = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.BatchNorm1d(2))
+        vars(self.model)["calls"] = 0
+        self.count = 0
+        self.log: list[Any] = []
+        self.table: dict[str, Any] = collections.OrderedDict(a=1)
+        self.recent: collections.deque[int] = collections.deque([1], maxlen=2)
+        self.data = bytearray(b"a")
+        self.names = {"a"}
+        self.cache = torch.zeros(2)
+        self.weight = torch.nn.Parameter(torch.ones(2))
+        self.optimizer = torch.optim.SGD([self.weight], lr=0.5, momentum=0.9)
+        self.schedule = torch.optim.lr_scheduler.StepLR(self.optimizer, 1)
+        self.random = random.Random(0)
+
+    def change(self) -> float:
+        """Change all of it."""
+        loss = self.model(torch.ones(3, 2)).sum() * self.weight.sum() + self.cache.sum() + self.count + self.random.random()
+        loss.backward()
+        self.optimizer.step()
+        self.schedule.step()
+        vars(self.model)["calls"] += 1
+        self.model.eval()
+        self.count += 1
+        self.late = self.count
+        self.log.append([self.count])
+        self.table["b"] = self.count
+        self.table["a"] = 2
+        self.recent.append(self.count)
+        self.data.append(98)
+        self.names.add("b")
+        self.cache.add_(1)
+        return float(loss.item())
+
+    def seen(self) -> Any:
+        """All of it as plain data."""
+        tensors = [*self.model.parameters(), *self.model.buffers(), self.cache, self.weight]
+        gradients = [tensor.grad is None for tensor in tensors]
+        containers = list(self.log), dict(self.table), list(self.recent), bytes(self.data), set(self.names)
+        plain = self.count, hasattr(self, "late"), containers
+        rates = self.optimizer.param_groups[0]["lr"], self.schedule.last_epoch, self.model.training, vars(self.model)["calls"]
+        return [tensor.tolist() for tensor in tensors], gradients, plain, rates, self.random.getstate()
+
+
+class Trainer:
+    """A plain object."""
+
+    def __init__(self, held: Held) -> None:
+        self.held = held
+
+    def step(self) -> float:
+        return self.held.change()
+
+    def __call__(self) -> float:
+        return self.held.change()
+
+
+class InSlots:
+    __slots__ = ("held", "late")
+
+    def __init__(self, held: Held) -> None:
+        self.held = held
+
+    def step(self) -> float:
+        return self.held.change()
+
+
+@dataclass
+class Settings:
+    held: Held
+    more: list[Held] = field(default_factory=list)
+
+    def step(self) -> float:
+        return self.held.change()
+
+
+class Pair(list[Any]):
+    """A list with an attribute."""
+
+
+class Net(torch.nn.Module):
+    """A module with a plain object."""
+
+    def __init__(self, held: Held) -> None:
+        super().__init__()
+        self.trainer = Trainer(held)
+
+    def forward(self) -> float:
+        return self.trainer.step()
+
+
+GLOBAL: list[Held] = []
+
+
+def by_global() -> float:
+    return GLOBAL[0].change()
+
+
+def by_a_helper() -> float:
+    return by_global()
+
+
+class UsesAGlobal:
+    def step(self) -> float:
+        return self.inner()
+
+    def inner(self) -> float:
+        return by_global()
+
+
+def in_a_namespace(held: Held) -> Callable[[], float]:
+    """A module of the program, whose attribute a function reads."""
+    module = types.ModuleType("settings_of_the_program")
+    vars(module)["held"] = held
+    namespace: dict[str, Any] = {"settings": module, "__name__": "program"}
+    exec("def step():\n    return settings.held.change()\n", namespace)
+    step: Callable[[], float] = namespace["step"]
+    return step
+
+
+def with_attribute(held: Held) -> Callable[[], float]:
+    pair = Pair()
+    pair.held = held  # type: ignore[attr-defined]
+    return lambda: pair.held.change()  # type: ignore[attr-defined]
+
+
+def with_default(held: Held) -> Callable[[], float]:
+    def step(own: Held = held) -> float:
+        return own.change()
+
+    return step
+
+
+def with_keyword_default(held: Held) -> Callable[[], float]:
+    def step(*, own: Held = held) -> float:
+        return own.change()
+
+    return step
+
+
+HOLDERS: dict[str, Callable[[Held], Callable[[], float]]] = {
+    "closure": lambda held: lambda: held.change(),
+    "closure of a closure": lambda held: (lambda inner: lambda: inner())(lambda: held.change()),
+    "attribute of a plain object": lambda held: (lambda trainer: lambda: trainer.held.change())(Trainer(held)),
+    "attribute of an object in a list": lambda held: (lambda outer: lambda: outer[0].held.change())([Trainer(held)]),
+    "bound method": lambda held: Trainer(held).step,
+    "callable object": lambda held: Trainer(held),
+    "slot": lambda held: InSlots(held).step,
+    "dict": lambda held: (lambda table: lambda: table["held"].change())({"held": held}),
+    "list": lambda held: (lambda items: lambda: items[0].change())([held]),
+    "tuple": lambda held: (lambda items: lambda: items[1].change())((0, held)),
+    "set": lambda held: (lambda items: lambda: next(iter(items)).change())({held}),
+    "deque": lambda held: (lambda items: lambda: items[0].change())(collections.deque([held])),
+    "defaultdict": lambda held: (lambda table: lambda: table["x"].change())(collections.defaultdict(Held, x=held)),
+    "namespace object": lambda held: (lambda space: lambda: space.held.change())(types.SimpleNamespace(held=held)),
+    "attribute of a list": with_attribute,
+    "dataclass": lambda held: Settings(held).step,
+    "default": with_default,
+    "keyword default": with_keyword_default,
+    "partial": lambda held: functools.partial(lambda own: own.change(), held),
+    "keyword of a partial": lambda held: functools.partial(lambda own: own.change(), own=held),
+    "partial of a bound method": lambda held: functools.partial(Trainer.step, Trainer(held)),
+    "nn.Module": lambda held: Net(held),
+    "global": lambda held: (GLOBAL.__setitem__(slice(None), [held]), by_global)[1],
+    "global of a helper": lambda held: (GLOBAL.__setitem__(slice(None), [held]), by_a_helper)[1],
+    "global of a method": lambda held: (GLOBAL.__setitem__(slice(None), [held]), UsesAGlobal().step)[1],
+    "attribute of a module": in_a_namespace,
+}
+
+
+@pytest.fixture(autouse=True)
+def _empty_global() -> Iterator[None]:
+    yield
+    GLOBAL.clear()
+
+
+@pytest.mark.filterwarnings("ignore:.*lr_scheduler.step")  # torch counts steps of the optimizer on its method
+@pytest.mark.parametrize("name", HOLDERS)
+def test_each_run_begins_alike(name: str) -> None:
+    """Whatever holds it: three runs return the same, and afterwards everything is as before."""
+    torch.manual_seed(0)
+    held = Held()
+    call = HOLDERS[name](held)
+    before = held.seen()
+    start = CallSnapshot(call, (), {})
+    results = []
+    for _ in range(3):
+        args, kwargs = start.fresh()
+        results.append(call(*args, **kwargs))
+        assert held.seen() != before
+    start.fresh()
+    assert results[0] == results[1] == results[2]
+    assert held.seen() == before
+
+
+def test_an_argument_that_cannot_be_copied_is_restored() -> None:
+    """All runs share it, so that it is restored in place."""
+
+    class Uncopied(Trainer):
+        def __deepcopy__(self, memo: Any) -> Any:
+            raise TypeError("no")
+
+    held = Held()
+    before = held.seen()
+    start = CallSnapshot(Trainer.step, (Uncopied(held),), {})
+    for _ in range(2):
+        args, kwargs = start.fresh()
+        Trainer.step(*args, **kwargs)
+    start.fresh()
+    assert held.seen() == before
+
+
+def test_tensors_have_their_paths() -> None:
+    """Names of two modules' tensors do not hide each other."""
+    both = Trainer(Held()), Trainer(Held())
+    reached = CallSnapshot(lambda: [one.step() for one in both], (), {}).reached()["state"]
+    assert {"0.weight", "both[0].held.cache", "both[1].held.cache", "both[1].held.weight"} <= set(reached)
+    assert sum(name.startswith("0.weight") for name in reached) == 2
+
+
+def test_what_a_program_shares_is_not_entered() -> None:
+    """No code of the user runs, and modules, classes and objects of the standard library stay as they are."""
+
+    class Noisy:
+        kept = [1]
+
+        @property
+        def model(self) -> Any:
+            raise AssertionError("a property was read")
+
+        def __getattr__(self, name: str) -> Any:
+            raise AssertionError("an attribute was looked up")
+
+    noisy = Noisy()
+    start = CallSnapshot(lambda: (noisy, noisy.model, sys.modules), (), {})
+    sys.modules["a_module_that_a_call_imports"] = types.ModuleType("a")
+    try:
+        start.fresh()
+        assert "a_module_that_a_call_imports" in sys.modules
+    finally:
+        sys.modules.pop("a_module_that_a_call_imports", None)
