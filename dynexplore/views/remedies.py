@@ -135,6 +135,11 @@ def _is_attribute(reason: Reason) -> bool:
     return "." in reason.source
 
 
+def _is_stored(reason: Reason) -> bool:
+    """Whether the program sets a value somewhere: an attribute, or the item of a dict such as `STATS['calls']`."""
+    return _is_attribute(reason) or re.search(r"\[['\"]", reason.source) is not None
+
+
 def _is_argument(reason: Reason) -> bool:
     return not _is_attribute(reason)
 
@@ -203,6 +208,14 @@ _CLASSES = re.compile(r"changed from (?:an? )?(\S+?)(?: object)? to (?:an? )?(\S
 _PLAIN_TYPES = frozenset(
     {"int", "float", "bool", "complex", "str", "None", "NoneType", "Tensor", "Parameter", "list", "tuple", "dict", "set"}
 )
+
+
+def _grows_by_one(reason: Reason) -> bool:
+    """Whether a list that the program keeps is filled call by call; a longer list may also be another argument."""
+    if reason.expected == "empty":
+        return True
+    is_next = reason.expected.isdigit() and reason.actual == str(int(reason.expected) + 1)
+    return is_next and _is_attribute(reason)
 
 
 def _is_length(reason: Reason) -> bool:
@@ -324,6 +337,10 @@ ROWS: tuple[Row, ...] = (
         f"{NO_ACTION} if `SOURCE` is filled once: it causes one recompile.", costs=_TWO),
     Row("dict", lambda r: (r.kind in _OF_KEYS or "___dict" in r.source) and not r.registry,
         "Use the same keys in `SOURCE` in every call, or compile a separate function for each set of keys."),
+    Row("growing", lambda r: _is_length(r) and _grows_by_one(r),
+        "Append to `SOURCE` outside the compiled function, or keep its length the same in every call.",
+        "Append to `SOURCE` outside the compiled function, or replace it by a tensor of fixed size: each new length recompiles.",
+        costs="the compiled function returns what is appended"),
     Row("length", _is_length, "Keep the length of `SOURCE` the same in every call: pad it, or stack it into a tensor.",
         costs="memory for the padding"),
     # flags
@@ -385,10 +402,10 @@ ROWS: tuple[Row, ...] = (
         f"{NO_ACTION} if you use both values of `SOURCE`: {_EACH}. Otherwise pass the same value every time.",
         "Pass the same `SOURCE` every time: each value gets its own compiled version.", costs=_TWO),
     Row("module-int", lambda r: _is_number(r, int) and _is_attribute(r) and r.engine != DYNEXPLORE, MODULE_INT, "", _OF_INT),
-    Row("int-attribute", lambda r: _is_number(r, int) and _is_attribute(r),
+    Row("int-attribute", lambda r: _is_number(r, int) and _is_stored(r),
         "Store `SOURCE` as a tensor wherever the program sets it, or keep it constant.", costs=_TO_A_TENSOR),
     Row("int", lambda r: _is_number(r, int), KEEP_OR_TENSOR, SAME_OR_TENSOR, _OF_INT),
-    Row("float-attribute", lambda r: _is_number(r, float) and _is_attribute(r),
+    Row("float-attribute", lambda r: _is_number(r, float) and _is_stored(r),
         "Store `SOURCE` as a tensor wherever the program sets it, or keep it constant.", costs=_TO_A_TENSOR),
     Row("one-float", lambda r: _is_number(r, float), KEEP_OR_TENSOR, SAME_OR_TENSOR, _OF_FLOAT),
     Row("other", lambda r: True, "Keep `SOURCE` the same in every call."),

@@ -219,6 +219,22 @@ def f(x, d): return x * (2 if d["a"] else 3)
 g = torch.compile(f, backend="eager")
 for d in ({"a": 1, "b": 0}, {"a": 1, "b": 1}): g(torch.ones(3), d)
 """),
+    "growing": ("""
+import torch
+log = []
+def f(x):
+    log.append(x.sum())
+    return x * 2
+g = torch.compile(f, backend="eager")
+for _ in range(3): g(torch.ones(3))
+""", """
+import torch
+log = []
+def f(x):
+    return x * 2, x.sum()
+g = torch.compile(f, backend="eager")
+for _ in range(3): log.append(g(torch.ones(3))[1])
+"""),
     "length": ("""
 import torch
 def f(x, xs): return x + sum(xs)
