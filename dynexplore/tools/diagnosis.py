@@ -100,8 +100,8 @@ class Diagnosis:
     `failing` is the first stage that raised or differed from eager; None if all agree. `advice` is the next step. `unsteady`
     describes where eager itself is nondeterministic ("" for a deterministic program). `memory` is the memory of the graphs in
     forward and backward (`recording.memory`); empty if AOTAutograd was not run, and for torch.compile. `engine` is whose capture
-    was tried, `dynamic` its option for sizes, `calls` how many inputs were tried. `freed` are the positions of results that no backward began at,
-    because the call's own one had freed their graph when it was compiled.
+    was tried, `dynamic` its option for sizes, `calls` how many inputs were tried. `freed` are the positions of results that no
+    backward began at, because the call's own one had freed their graph when it was compiled.
     """
 
     function: str
@@ -160,13 +160,10 @@ class Diagnosis:
     def _freed(self) -> list[str]:
         if not self.freed:
             return []
-        one = len(self.freed) == 1
-        named = ", ".join(map(str, self.freed))
-        return [
-            f"No gradients were compared for result{'' if one else 's'} {named}: the call's own backward freed the graph that computed"
-            f" {'it' if one else 'them'}. With AOTAutograd, all results of a compiled function share one graph, so a second backward"
-            " raises where eager mode may run it; retain_graph=True keeps the graph."
-        ]
+        named = ("result " if len(self.freed) == 1 else "results ") + ", ".join(map(str, self.freed))
+        why = f"No gradients were compared for {named}: the call's own backward freed the graph. "
+        shared = "With AOTAutograd, all results of a compiled function share one graph: a second backward raises, even where eager"
+        return [f"{why}{shared} mode runs it; retain_graph=True keeps the graph."]
 
     def _missing(self) -> list[str]:
         return [f"{stage.layer} was not tested. {stage.missing}" for stage in self.stages if stage.missing]
@@ -275,7 +272,8 @@ class _Search:
         by_torch = failing == "capture" and self.engine == TORCH
         advice = _advice("capture by torch.compile" if by_torch else failing, self.backend)
         name = optimized.name_of(self.fn)
-        return Diagnosis(name, tuple(stages), advice, unsteady, memory, self.engine, self.dynamic, len(self.starts), tuple(sorted(self.freed)))
+        freed = tuple(sorted(self.freed))
+        return Diagnosis(name, tuple(stages), advice, unsteady, memory, self.engine, self.dynamic, len(self.starts), freed)
 
     def _stage(self, layer: str, backend: str | CompilerFn, expected: list[_Outcome], is_unsteady: bool) -> Stage:
         """Run one more layer: the first call, the next one with the same inputs, then the further ones."""
@@ -517,11 +515,14 @@ def _run_backward(value: Any, sources: tuple[int, ...], *, retain_graph: bool = 
 
 
 def _compared(expected: _Outcome, actual: _Outcome, tolerance: float | None) -> Difference | None:
+    (positional, named), (actual_positional, actual_named) = expected.arguments, actual.arguments
+    after = [*zip(range(len(positional)), positional, actual_positional, strict=True)]
+    after += [(f"`{name}`", named[name], actual_named[name]) for name in named]
     parts = (
         ("the value", expected.value, actual.value),
         ("the gradient of argument", expected.input_gradients, actual.input_gradients),
         ("the gradient of parameter", expected.reached["gradients"], actual.reached["gradients"]),
-        ("the arguments afterwards", expected.arguments, actual.arguments),
+        *((f"after the call, argument {argument}", reference, candidate) for argument, reference, candidate in after),
         ("the module's", expected.reached["state"], actual.reached["state"]),
     )
     differences = (first_difference(reference, candidate, tolerance, title) for title, reference, candidate in parts)

@@ -232,8 +232,8 @@ def test_results_are_sources_of_a_backward_where_the_step_left_their_graph() -> 
 
 
 def test_a_joint_graph_that_the_call_has_freed_is_no_failure() -> None:
-    """In eager mode, logits whose graph saves nothing can be differentiated after the loss; AOTAutograd frees one graph for both. The
-    diagnosis begins no backward there, and says so; that of another result still counts.
+    """In eager mode, logits whose graph saves nothing can be differentiated after the loss; AOTAutograd frees one graph for both.
+    The diagnosis begins no backward there, and says so; that of another result still counts.
     """
     weight = torch.nn.Parameter(torch.ones(3))
 
