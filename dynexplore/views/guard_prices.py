@@ -73,7 +73,8 @@ def _check_lines(timed: ev.GuardsTimed) -> list[str]:
         return []
     named = [f"{_check(price)} {microseconds(price.seconds)}" for price in costly]
     others = sum(price.seconds for price in checks[len(costly) :])
-    named.append(f"{plural(len(checks) - len(costly), 'other guard')} {microseconds(others)} in total")
+    count = f"{plural(len(checks) - len(costly), 'other guard')}" if costly else f"none takes a tenth; {len(checks)} take"
+    named.append(f"{count} {microseconds(others)} in total")
     rest = max(timed.seconds - sum(price.seconds for price in checks), 0.0)
     together = f" and {plural(timed.unchecked, 'guard')} that cannot be timed alone" if timed.unchecked else ""
     return ["single guards: " + ", ".join(named), f"reading the values{together}: {microseconds(rest)}"]
