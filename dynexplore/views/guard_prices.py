@@ -76,7 +76,8 @@ def _check_lines(timed: ev.GuardsTimed) -> list[str]:
     count = f"{plural(len(checks) - len(costly), 'other guard')}" if costly else f"none takes a tenth; {len(checks)} take"
     named.append(f"{count} {microseconds(others)} in total")
     rest = max(timed.seconds - sum(price.seconds for price in checks), 0.0)
-    together = f" and {plural(timed.unchecked, 'guard')} that cannot be timed alone" if timed.unchecked else ""
+    alone = "that is not timed alone" if timed.unchecked == 1 else "that are not timed alone"
+    together = f" and {plural(timed.unchecked, 'guard')} {alone}" if timed.unchecked else ""
     return ["single guards: " + ", ".join(named), f"reading the values{together}: {microseconds(rest)}"]
 
 

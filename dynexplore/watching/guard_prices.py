@@ -58,14 +58,16 @@ def measured(manager: Any, code: CodeType, output: Any, build: Callable[..., Non
     empty = seconds_of(type(root)().check, values)
     whole = root.clone_manager(lambda _: True)
     seconds = max(seconds_of(whole.check, values) - empty, 0.0)
-    checks = tuple(_checks(manager, values, until))
+    prices = tuple(_values(root, values, seconds + empty, until))
+    filters = tuple(_filters(manager, code, output, build, empty, until))
+    checks = tuple(_checks(manager, values, until))  # the last, as they are many: those that are not reached are counted
     return functools.partial(
         ev.GuardsTimed,
         seconds=max(seconds_of(root.check, values) - empty, 0.0),
-        values=tuple(_values(root, values, seconds + empty, until)),
+        values=prices,
         checks=checks,
         unchecked=_guards_below(root) + len(_epilogue(root)) - len(checks),
-        filters=tuple(_filters(manager, code, output, build, empty, until)),
+        filters=filters,
     )
 
 

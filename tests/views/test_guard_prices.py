@@ -52,7 +52,7 @@ def test_the_costliest_single_guards_are_named() -> None:
     recording.record(ev.GuardsTimed(frame=1, entry=1, seconds=1e-5, checks=checks, unchecked=2))
     assert [line.strip() for line in price_lines(recording)[2:]] == [
         "single guards: TENSOR_MATCH of `x` 4.00 us, LAMBDA_GUARD `2 <= x.size()[0]` 3.00 us, 1 other guard 0.010 us in total",
-        "reading the values and 2 guards that cannot be timed alone: 2.99 us",
+        "reading the values and 2 guards that are not timed alone: 2.99 us",
     ]
     assert prices_of(recording)[0]["checks"][1] == {"kind": "LAMBDA_GUARD", "source": "", "check": "2 <= x.size()[0]", "us": 3.0}
 
