@@ -516,7 +516,7 @@ def _run_backward(value: Any, sources: tuple[int, ...], *, retain_graph: bool = 
 
 def _compared(expected: _Outcome, actual: _Outcome, tolerance: float | None) -> Difference | None:
     (positional, named), (actual_positional, actual_named) = expected.arguments, actual.arguments
-    after = [*zip(range(len(positional)), positional, actual_positional, strict=True)]
+    after = [(str(at), *pair) for at, pair in enumerate(zip(positional, actual_positional, strict=True))]
     after += [(f"`{name}`", named[name], actual_named[name]) for name in named]
     parts = (
         ("the value", expected.value, actual.value),

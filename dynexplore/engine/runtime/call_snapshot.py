@@ -40,12 +40,12 @@ class CallSnapshot:
         self._random = (torch.get_rng_state(), random.getstate())
 
     def _note_objects(self) -> None:
-        found = self._around.found
-        self._objects = [*found.modules, *found.states, *found.holders]
-        self._modules = [_ModuleState(module) for module in found.modules]
-        optimizers = [value for value in found.states if is_a(value, torch.optim.Optimizer)]
+        reachable = self._around.reachable
+        self._objects = [*reachable.modules, *reachable.states, *reachable.holders]
+        self._modules = [_ModuleState(module) for module in reachable.modules]
+        optimizers = [value for value in reachable.states if is_a(value, torch.optim.Optimizer)]
         self._optimizers = [(value, copy.deepcopy(value.state_dict())) for value in optimizers]
-        self._generators = [(value, value.get_state()) for value in found.states if is_a(value, torch.Generator)]
+        self._generators = [(value, value.get_state()) for value in reachable.states if is_a(value, torch.Generator)]
 
     def fresh(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Restore everything to its state before the first run; returns copies of the arguments."""

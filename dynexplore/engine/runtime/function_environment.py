@@ -26,7 +26,7 @@ from dynexplore.engine.runtime.reachable_state import Reachable, names_in, slots
 
 
 class Surroundings:
-    """A snapshot of what a function can reach, except the tensors of modules and the state of optimizers, which are in `found`.
+    """A snapshot of what a function can reach, except the tensors of modules and the state of optimizers, which are in `reachable`.
 
     >>> seen = []
     >>> around = Surroundings(lambda: seen.append(1))
@@ -39,18 +39,18 @@ class Surroundings:
     def __init__(self, fn: Any, *others: Any) -> None:
         function = _function_of(fn)
         roots = [("self", getattr(optimized.original_of(fn), "__self__", None)), ("", fn if function is None else function)]
-        self.found = Reachable([*roots, *(("", other) for other in others)], function)
+        self.reachable = Reachable([*roots, *(("", other) for other in others)], function)
         self._restores: list[Callable[[], object]] = []
-        for own in self.found.functions:
+        for own in self.reachable.functions:
             self._note_bindings(own)
-        for namespace, name in self.found.namespaces:
+        for namespace, name in self.reachable.namespaces:
             self._restores.append(functools.partial(operator.setitem, namespace, name, namespace[name]))
-        for holder in self.found.holders:
+        for holder in self.reachable.holders:
             self._restores += attribute_restores(holder)
-        self._restores += [refilled for value in self.found.containers if (refilled := refill(value)) is not None]
-        self._tensors = named_apart([(name, tensor) for name, tensor in self.found.tensors if _can_be_restored(tensor)])
+        self._restores += [refilled for value in self.reachable.containers if (refilled := refill(value)) is not None]
+        self._tensors = named_apart([(name, tensor) for name, tensor in self.reachable.tensors if _can_be_restored(tensor)])
         self._restores += [_refill_tensor(tensor) for _, tensor in self._tensors]
-        generators = [state for state in self.found.states if is_a(state, random.Random)]
+        generators = [state for state in self.reachable.states if is_a(state, random.Random)]
         self._restores += [functools.partial(generator.setstate, generator.getstate()) for generator in generators]
 
     def restore(self) -> None:

@@ -190,8 +190,8 @@ def slots_of(cls: type) -> Iterator[tuple[str, Any]]:
 
 def _has_dictionary(cls: type) -> bool:
     """Whether `__dict__` of instances is their dictionary, and no property of the user."""
-    found = next((vars(base)["__dict__"] for base in cls.__mro__ if "__dict__" in vars(base)), None)
-    return is_a(found, types.GetSetDescriptorType) or cls is types.SimpleNamespace
+    descriptor = next((vars(base)["__dict__"] for base in cls.__mro__ if "__dict__" in vars(base)), None)
+    return is_a(descriptor, types.GetSetDescriptorType) or cls is types.SimpleNamespace
 
 
 def _is_entered(value: Any) -> bool:
