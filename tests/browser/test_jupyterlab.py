@@ -222,7 +222,7 @@ def test_shown_twice_reloaded_restarted(lab: Lab) -> None:
         notebook.restart_kernel()
         for explorer in (first, second, asking):
             moves(explorer)
-        expect(what_if(asking, "6")).to_contain_text("The kernel does not answer", timeout=30_000)
+        expect(what_if(asking, "6")).to_contain_text("The kernel does not respond", timeout=30_000)
 
 
 def test_a_saved_notebook_is_opened_again(lab: Lab) -> None:
@@ -333,7 +333,7 @@ def test_a_cell_is_edited_in_its_explorer(lab: Lab) -> None:
         typed(notebook, "print('hi')", "pass")
         notebook.page.keyboard.press("Control+Enter")
         expect(explorer.locator(".dynx-change")).to_contain_text("0 breaks")
-        expect(said).to_contain_text("Typing runs it again.")
+        expect(said).to_contain_text("Edits re-run automatically.")
         cells_before = notebook.cells()
         typed(notebook, "return y + x", "return y + x.cos()")
         expect(pane(explorer, "graph", " tbody").first).to_contain_text("cos")
@@ -349,8 +349,8 @@ def test_a_cell_is_edited_in_its_explorer(lab: Lab) -> None:
         for _ in range(4):
             explorer.locator(".cm-content").press("Backspace")
         explorer.get_by_role("button", name="Run the edited source").click()
-        expect(said).to_have_text("A cell is running: this waits until it has ended.")
-        expect(said).to_contain_text("It ran on copies of the inputs.")
+        expect(said).to_have_text("A cell is running. The edited source runs after it.")
+        expect(said).to_contain_text("Ran on copies of the inputs.")
         notebook.settle()
         explorer.get_by_role("button", name="Undo: show the run before the edit").click()
         expect(said).to_have_text("The run before is shown.")
@@ -372,7 +372,7 @@ def test_axe_finds_nothing_serious(lab: Lab, theme: str) -> None:
         tab(explorer, "source")
         explorer.get_by_role("button", name="Edit the source").click()
         explorer.get_by_role("button", name="Run the edited source").click()
-        expect(explorer.locator(".dynx-edit-said")).to_contain_text("It ran on copies of the inputs.")
+        expect(explorer.locator(".dynx-edit-said")).to_contain_text("Ran on copies of the inputs.")
         live = pane(explorer, "live")
         live.get_by_role("button", name="Run the call again").click()
         live.get_by_role("button", name="Run to the next graph break").click()

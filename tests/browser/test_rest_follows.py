@@ -116,7 +116,7 @@ def test_the_story_is_the_same_before_and_after_the_rest_has_come(shown: tuple[P
     assert "if x.sum() > 0" in str(before["now"]) and "122 operators" in str(before["growing"]) and before["boxes"]
     assert page.evaluate("states.filter((state) => state.isSketch).length") > 500  # most of the steps are not told
     assert page.locator(".dynx-guards").count() == 0
-    assert "steps follow in a moment" in page.locator(".dynx-views").inner_text()
+    assert "Loading all" in page.locator(".dynx-views").inner_text()
     page.locator("#elsewhere").focus()
     page.evaluate("whole => arrive(whole)", whole)
     assert page.locator(".dynexplore").count() == 1 and story(page) == before
@@ -147,8 +147,8 @@ def test_a_rest_that_was_interrupted_is_made_when_somebody_wants_it(shown: tuple
     """One line says that it does not follow by itself; its button asks the kernel for it, and so does a step that is not there."""
     page, whole, heard = shown
     page.evaluate("interrupt()")
-    panels, button = page.locator(".dynx-views > .dynx-facts"), page.get_by_role("button", name="Make all")
-    assert "was interrupted" in panels.inner_text() and "in a moment" not in panels.inner_text()
+    panels, button = page.locator(".dynx-views > .dynx-facts"), page.get_by_role("button", name="Load all")
+    assert "was interrupted" in panels.inner_text() and "Loading all" not in panels.inner_text()
     button.click()
     assert page.evaluate("asked") == ["rest"] and button.is_disabled()  # one is enough
     page.evaluate("whole => arrive(whole)", whole)

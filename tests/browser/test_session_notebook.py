@@ -46,7 +46,7 @@ def test_the_kernel_answers(lab: Lab) -> None:
         tab(explorer, "source")
         explorer.get_by_role("button", name="Edit the source").click()
         explorer.get_by_role("button", name="Run the edited source").click()
-        expect(explorer.locator(".dynx-edit-said")).to_contain_text("It ran on copies of the inputs.")
+        expect(explorer.locator(".dynx-edit-said")).to_contain_text("Ran on copies of the inputs.")
 
         live = pane(explorer, "live")
         live.get_by_role("button", name="Run the call again").click()
@@ -56,4 +56,4 @@ def test_the_kernel_answers(lab: Lab) -> None:
         notebook.restart_kernel()
         tab(explorer, "live")
         live.get_by_role("button", name="Run one step").click()
-        expect(live.locator("[role=status]")).to_contain_text("The kernel does not answer", timeout=60_000)
+        expect(live.locator("[role=status]")).to_contain_text("The kernel does not respond", timeout=60_000)

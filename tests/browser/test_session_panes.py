@@ -207,13 +207,13 @@ def test_the_source_is_edited_run_and_undone(opened: Any) -> None:
     expect(page.locator(".cm-lineNumbers .cm-gutterElement", has_text=str(first)).first).to_be_visible()
 
     edited(page, "dynexplore.graph_break()", "pass")
-    expect(said).to_contain_text("Typing runs by itself after a first run")
+    expect(said).to_contain_text("Edits re-run automatically once a run has been fast")
     assert "rerun" not in kernel.asked
     expect(headline).to_contain_text("1 graph break")
     page.keyboard.press("Control+Enter")
     expect(page.locator(".dynx-change")).to_have_text("2 → 1 graphs, 1 → 0 breaks")
     expect(headline).to_contain_text("program is one graph of 3 operators")
-    expect(said).to_contain_text("Typing runs it again.")
+    expect(said).to_contain_text("Edits re-run automatically.")
     assert page.evaluate("document.activeElement.className").startswith("cm-content")
     assert "sin" in " ".join(cells(page, ".dynx-graph tbody tr"))
 
@@ -265,16 +265,16 @@ def test_typing_runs_nothing_that_has_effects(opened: Any) -> None:
     page.get_by_role("button", name="Edit the source").click()
     edited(page, "x + 1", "x + 2")
     page.get_by_role("button", name="Run the edited source").click()
-    expect(said).to_contain_text("Typing does not run by itself: the last run writes /dev/null.")
+    expect(said).to_contain_text("Edits do not re-run automatically: the last run writes /dev/null.")
     edited(page, "x + 2", "x.sin() + 2")
-    expect(said).to_contain_text("Ctrl+Enter runs it. Typing does not run by itself")
+    expect(said).to_contain_text("Press Ctrl+Enter to run. Edits do not re-run automatically")
     runs = len(kernel.asked)
     page.wait_for_timeout(600)
     assert len(kernel.asked) == runs
     edited(page, 'file.write("x")', 'print("a word")')
     edited(page, 'open("/dev/null", "w")', 'open("/dev/null")')
     page.keyboard.press("Control+Enter")
-    expect(said).to_contain_text("It printed: a word Typing runs it again.")
+    expect(said).to_contain_text("It printed: a word Edits re-run automatically.")
 
 
 def test_a_live_run_is_stepped(opened: Any) -> None:

@@ -24,7 +24,7 @@ const MOST = 20; // so many runs can be undone; the kernel keeps as many
 /** @typedef {{graphs: number, breaks: number}} Counts */
 /** @typedef {{run: number, data: import("./types.js").Data, source: string, counts: Counts}} Run  `run` 0: as it was recorded */
 
-const NOT_YET = "Typing runs by itself after a first run that is quick and changes nothing but copies.";
+const NOT_YET = "Edits re-run automatically once a run has been fast and free of side effects.";
 
 /** Whether an event happened in the editor, which has keys of its own. @param {EventTarget | null} target */
 export function isInEditor(target) {
@@ -53,7 +53,7 @@ export class Editing {
     this.undoButton = makeButton("Undo run", () => this.undo(), { name: "dynx-tool", label: "Back to the run before" });
     this.said = make("span", "dynx-facts dynx-edit-said");
     this.said.setAttribute("role", "status");
-    const close = makeButton("Close", () => this.close(), { name: "dynx-tool", label: "Close the editor; the run on show stays" });
+    const close = makeButton("Close", () => this.close(), { name: "dynx-tool", label: "Close the editor; the displayed run does not change" });
     this.bar = make("div", "dynx-edit-bar", "", this.runButton, this.undoButton, close, this.said);
   }
 
@@ -116,7 +116,7 @@ export class Editing {
   /** Text was typed: it runs by itself where it may. */
   typed() {
     clearTimeout(this.timer);
-    if (this.automatic) this.say(`Ctrl+Enter runs it. ${this.automatic}`);
+    if (this.automatic) this.say(`Press Ctrl+Enter to run. ${this.automatic}`);
     else this.timer = window.setTimeout(() => this.run(true), REST);
   }
 
@@ -146,7 +146,7 @@ export class Editing {
   answered(source, body, byItself) {
     if (!this.editor) return;
     if (body.busy) {
-      this.say("A cell is running: this waits until it has ended.");
+      this.say("A cell is running. The edited source runs after it.");
       this.timer = window.setTimeout(() => this.run(byItself), AGAIN);
       return;
     }
@@ -155,7 +155,7 @@ export class Editing {
       this.say(`${body.said.replace(/ in line \d+/, line)} The last run that worked is shown.`, true);
       return;
     }
-    this.automatic = body.automatic ? `Typing does not run by itself: ${body.automatic}.` : "";
+    this.automatic = body.automatic ? `Edits do not re-run automatically: ${body.automatic}.` : "";
     const data = this.read(JSON.parse(body.data));
     const { graphs, breaks } = data.story;
     if (this.runs.length === 1) this.runs[0].counts = body.before; // of what is edited: the recording may hold more
@@ -163,7 +163,7 @@ export class Editing {
     if (this.runs.length > MOST) this.runs.splice(1, 1);
     this.show();
     const printed = body.printed ? ` It printed: ${body.printed}` : "";
-    this.say(`${body.said || "It ran on copies of the inputs."}${printed} ${this.automatic || "Typing runs it again."}`, Boolean(body.said));
+    this.say(`${body.said || "Ran on copies of the inputs."}${printed} ${this.automatic || "Edits re-run automatically."}`, Boolean(body.said));
   }
 
   /** Back to the run before, with its text. */

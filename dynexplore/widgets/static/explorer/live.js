@@ -11,7 +11,7 @@
 const PATIENCE = 30_000;
 
 /** What comes back when nobody answers. */
-const NO_ANSWER = "The kernel does not answer: it was restarted or is busy. Run the cell again to ask it.";
+const NO_ANSWER = "The kernel does not respond: it was restarted or is busy. Run the cell again to reconnect.";
 
 /** @typedef {{body: Record<string, any>, buffers: DataView[]}} Answer */
 

@@ -324,7 +324,7 @@ export class Explorer {
     const tools = make("div", "dynx-tools");
     const section = make("section", `dynx-pane dynx-${key}`, "", make("div", "dynx-title", "", heading, tools), body);
     heading.addEventListener("click", ({ target }) => !(/** @type {Element} */ (target).closest("button")) && this.enlarge(section));
-    heading.title = [meaningOf(key), "Click to enlarge this pane (z), again to put it back"].filter(Boolean).join("\n");
+    heading.title = [meaningOf(key), "Click to enlarge this pane (z), and again to restore it"].filter(Boolean).join("\n");
     return { section, heading, tools, body };
   }
 

@@ -17,9 +17,9 @@ export class Rest {
     this.explorer = explorer;
     this.isInterrupted = false;
     const what = "with bytecode, graph, guards and the other views";
-    this.text = make("span", "", `All ${explorer.order.total} steps follow in a moment, ${what}. `);
-    const label = `Make all ${explorer.order.total} steps, ${what}`;
-    this.button = /** @type {HTMLButtonElement} */ (makeButton("Make the rest", () => this.ask(), { name: "dynx-tool", label }));
+    this.text = make("span", "", `Loading all ${explorer.order.total} steps, ${what}. `);
+    const label = `Load all ${explorer.order.total} steps, ${what}`;
+    this.button = /** @type {HTMLButtonElement} */ (makeButton("Load the rest", () => this.ask(), { name: "dynx-tool", label }));
     this.button.hidden = true;
     this.element = make("p", "dynx-facts", "", this.text, this.button);
   }
@@ -27,7 +27,7 @@ export class Rest {
   /** The rest does not follow by itself. */
   interrupted() {
     this.isInterrupted = true;
-    this.text.textContent = "Only the steps around the first one shown are here: making the others, and the other views, was interrupted. ";
+    this.text.textContent = "Only the steps around the first one are loaded. Loading the other steps and views was interrupted. ";
     this.button.hidden = false;
   }
 

@@ -67,7 +67,7 @@ function splitter(row, at) {
   edge.tabIndex = 0;
   edge.setAttribute("role", "separator");
   edge.setAttribute("aria-orientation", isAcross ? "vertical" : "horizontal");
-  edge.setAttribute("aria-label", "Edge between two panes: arrow keys move it, a double click puts it back");
+  edge.setAttribute("aria-label", "Border between two panes: move it with the arrow keys, reset it with a double-click");
   const lengthOf = (/** @type {HTMLElement} */ element) => {
     const { width, height } = element.getBoundingClientRect();
     return isAcross ? width : height;

@@ -23,10 +23,10 @@ const KEYS = [
   ["↑ ↓", "move between the rows of a pane; in the Overview, choose a row"],
   ["Enter", "select the row and highlight everything related to it; in the Overview, open its story"],
   ["/", "search; Enter goes to the next match, Esc back to the panes"],
-  ["n, p", "while something is searched for: next match, previous match"],
+  ["n, p", "during a search: next match, previous match"],
   ["?", "show this list"],
-  ["z", "enlarge the pane that has the focus, or put it back"],
-  ["Esc", "close the dialog, or put back a pane that was enlarged"],
+  ["z", "enlarge the focused pane, or restore it"],
+  ["Esc", "close the dialog, or restore an enlarged pane"],
 ];
 
 /** @type {import("../types.js").Control} */

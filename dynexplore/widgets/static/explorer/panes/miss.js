@@ -75,7 +75,7 @@ function partsOf(explorer, { failed, lines }, { versions }, cost, change) {
 /** @param {import("../page.js").Explorer} explorer @returns {HTMLElement} */
 function whatIf(explorer) {
   const open = () => explorer.tabs.openAgain("recompiles", "what-if");
-  return makeButton("What if …", open, { name: "dynx-tool", label: "Ask what another input would do" });
+  return makeButton("What if …", open, { name: "dynx-tool", label: "Predict what a different input would do" });
 }
 
 /** @param {import("../page.js").Explorer} explorer @param {import("../called.js").Called} called @param {import("../called.js").CalledFunction} of @returns {HTMLElement[]} */

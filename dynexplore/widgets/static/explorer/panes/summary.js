@@ -158,7 +158,7 @@ class Summary {
     };
     const some = CHIPS.filter(([, , kind]) => count(kind)).map(([sign, title, kind]) => chip(`${sign} ${title}`, count(kind), kind));
     this.buttons = rows.length ? [chip("All causes", rows.length, ""), ...some] : [];
-    const order = rows.length ? [make("span", "dynx-facts dynx-order", `Sorted by compile time${this.isSplit ? "; what needs no action comes last" : ""}`)] : [];
+    const order = rows.length ? [make("span", "dynx-facts dynx-order", `Sorted by compile time${this.isSplit ? "; rows that need no action come last" : ""}`)] : [];
     return make("div", "dynx-chips", "", ...this.buttons, ...order);
   }
 

@@ -86,7 +86,7 @@ class Recompiles {
     this.calls = make("div", "dynx-scrolls dynx-calls");
     this.calls.tabIndex = 0;
     this.calls.setAttribute("role", "group");
-    this.calls.setAttribute("aria-label", "Calls against compiled versions");
+    this.calls.setAttribute("aria-label", "Calls and compiled versions");
     this.differs = make("div", "dynx-differs");
     this.differs.tabIndex = 0;
     this.differs.setAttribute("role", "group");

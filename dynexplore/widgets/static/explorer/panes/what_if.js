@@ -23,7 +23,7 @@ const NO_KERNEL = "What-if, live runs and editing need a notebook kernel; this i
 const NO_GUARDS =
   "What-if evaluates torch's own guards, which exist only in the process that compiled. In a notebook, explain(f, engine=\"torch.compile\")(x) shows an explorer that can evaluate them.";
 const NOTHING_READ =
-  "This code has no tensor or plain value as input that could be changed. To ask about a function that it calls, run the cell with %%dynamo -f NAME.";
+  "This code has no input that can be changed: no tensor, number or string. For a function that it calls, run the cell with %%dynamo -f NAME.";
 const SOON = 120; // milliseconds after the last change until the kernel is asked
 const QUICK = 15_000; // how long it may take, in milliseconds
 
