@@ -1,4 +1,4 @@
-"""Time a cached call over eager, next to torch.compile with backend "eager".
+"""Compare a cached call with eager, for dynexplore and torch.compile with backend "eager".
 
     python benchmarks/cached_call.py [--json OUT]
 

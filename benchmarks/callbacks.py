@@ -1,4 +1,4 @@
-"""Time a numeric function that C code calls thousands of times, over plain Python and next to torch.compile.
+"""Time a numeric function that C code calls thousands of times, in plain Python, dynexplore and torch.compile.
 
     python -m dynexplore bench callbacks [--quick] [--functions list cell] [--count 3000]
 

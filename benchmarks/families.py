@@ -1,4 +1,4 @@
-"""Check families of transformers' models as programs use them: correctness and number of graphs, next to torch.compile.
+"""Check model families of transformers in typical use: correctness and number of graphs, next to torch.compile.
 
     python -m dynexplore bench families [--quick] [--device cuda] [--models llama "t5, beam"] [--json OUT]
 

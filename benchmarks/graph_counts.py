@@ -1,4 +1,4 @@
-"""Count the graphs and graph breaks of models from public repositories: nested breaks on and off, and torch.compile's.
+"""Count the graphs and graph breaks of models from public repositories: dynexplore with and without nested breaks, torch.compile.
 
     python -m dynexplore bench graph_counts --sources DIR [--only NAME ...] [--json OUT]
 

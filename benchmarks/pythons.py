@@ -1,4 +1,4 @@
-"""Print a summary of the engine's costs on the running Python, to compare Pythons, next to torch.compile.
+"""Print the engine's costs on this Python version next to torch.compile's, to compare Python versions.
 
     python -m dynexplore bench pythons [--quick] [--json OUT]
 

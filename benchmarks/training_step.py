@@ -1,4 +1,4 @@
-"""Time a warm training step with backend "aot_eager" over a plain one, next to torch.compile.
+"""Compare a warm training step with backend "aot_eager" with an eager one, for dynexplore and torch.compile.
 
     python -m dynexplore bench training_step [--quick] [--models bert unet] [--json OUT]
 

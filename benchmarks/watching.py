@@ -1,4 +1,4 @@
-"""Time compilations by torch.compile that are watched, with and without steps, over unwatched ones.
+"""Measure the overhead of `dynexplore watch` on compilations by torch.compile, with and without steps.
 
     python -m dynexplore bench watching [--quick] [--models bert unet] [--repeats N] [--backend eager] [--json OUT]
 

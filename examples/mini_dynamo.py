@@ -358,7 +358,7 @@ def resume_function(code, names, offset, nulls):
 
 
 def generated_code(frame, backend):
-    """The code that the frame runs in place of its own: it calls the graph, then runs `frame.lines`.
+    """The code that the frame runs instead of its own: it calls the graph, then runs `frame.lines`.
 
     The hook passes in the graph and the other objects that this code needs, as extra local variables (`frame.injected`).
     """

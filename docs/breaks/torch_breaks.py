@@ -41,7 +41,7 @@ ROWS: tuple[TorchBreak, ...] = (
         "Data-dependent branching",
         "The condition is a tensor. Its value exists only when the graph runs, and Python needs it to choose a branch.",
         "Compute both branches and select with `torch.where`, use `torch.cond`, or move the `if` out of the compiled function.",
-        "The branch skips much more work than the break costs, for example an early exit from a long loop.",
+        "The branch often skips so much work that it outweighs the cost of the break, like an early exit from a loop.",
         example="""
 def f(x):
     if x.sum() > 0:
@@ -102,7 +102,7 @@ def f(x):
         "GB0036",
         "Dynamic shape operator",
         "The size of the result depends on tensor data: boolean masks, `nonzero`, `unique`, `masked_select`, `repeat_interleave`.",
-        "Keep the size with `torch.where`, or set `torch._dynamo.config.capture_dynamic_output_shape_ops = True`.",
+        "Use `torch.where`, which keeps the size, or set `torch._dynamo.config.capture_dynamic_output_shape_ops = True`.",
         "The operator selects a few rows from many, so that the work after it becomes much smaller.",
         example="""
 def f(x):
@@ -144,7 +144,7 @@ def f(x):
         "Failed to convert args/kwargs to proxy",
         "An argument of a torch function is an object that a graph cannot contain.",
         "Pass tensors and numbers. Here, seed the default generator outside the function instead of passing a generator.",
-        "The call is rare.",
+        "The call runs rarely.",
         example="""
 generator = torch.Generator()
 def f(x):
@@ -177,8 +177,8 @@ def f(x):
     TorchBreak(
         "GB0206",
         "setattr() on Tensor.requires_grad",
-        "Assigning `requires_grad` in the function creates a new leaf of the autograd graph, which the backward graph "
-        "would not know.",
+        "Assigning `requires_grad` in the function creates a new leaf of the autograd graph, which the compiled "
+        "backward would miss.",
         "Set `requires_grad` before you call the compiled function.",
         "The assignment runs during setup.",
         example="""
@@ -388,7 +388,7 @@ def f(x):
     TorchBreak(
         "GB0125",
         "Unsupported Tensor.requires_grad_() call",
-        "`requires_grad_()` on an input changes a tensor that autograd knows outside the graph.",
+        "`requires_grad_()` on an input changes the autograd state of a tensor that was created outside the graph.",
         "Call `requires_grad_()` before the compiled function.",
         "The call runs during setup.",
         example="""
@@ -692,7 +692,7 @@ def f(x):
     TorchBreak(
         "GB4880",
         "missing_mp_subscript",
-        "The object is indexed by C code that Dynamo does not know: arrays, memory views, match objects.",
+        "The object is indexed by C code that Dynamo does not know. Examples: arrays, memory views, match objects.",
         "Convert the object to a list, a dict or a tensor outside the compiled function.",
         "The lookup is at the beginning of the function.",
         example="""
@@ -843,7 +843,7 @@ def f(x):
     TorchBreak(
         "GB4198",
         "Attempted to copy.deepcopy a tensor",
-        "A deep copy of a tensor copies its data, its storage and its autograd state, which no operator does.",
+        "A deep copy of a tensor copies its data, its storage and its autograd state. No operator does the same.",
         "Use `clone()`, or `detach().clone()`.",
         "You copy a model once, for example for an average of its weights.",
         example="""

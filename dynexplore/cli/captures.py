@@ -65,7 +65,7 @@ def _add_explain(commands: Any) -> None:
         "Python. If the script calls torch.compile, the report is about torch.compile instead." + _ANYWHERE,
     )
     _add_program(command, explain_script)
-    tools.add_targets(command, "capture everything that runs, imports and construction included")
+    tools.add_targets(command, "capture everything that runs, including imports and constructors")
     command.add_argument("--no-real", action="store_true", help="do not record real values next to the symbolic ones (faster)")
     command.add_argument("--calls", type=int, default=0, metavar="N", help="end the script after N captured calls")
     tools.add_engine(

@@ -62,7 +62,7 @@ class ListedClasses(tuple[type, ...]):
 
 @dataclass
 class Config:
-    """All options with their defaults. Assigning an unknown name or a wrong type is a ConfigError."""
+    """All options with their defaults. Assigning an unknown name or a wrong type raises ConfigError."""
 
     # Capture.
     cache_size_limit: int = 8
@@ -86,7 +86,7 @@ class Config:
     instruction_limit: int = 1_000_000
     """The maximum number of instructions that one attempt interprets before the graph breaks (DX502)."""
     translation_seconds: float = 120.0
-    """The maximum CPU time of one attempt, or a fortieth of it without a tensor operation (DX505: plain Python from then on)."""
+    """The maximum CPU time of one attempt, or 1/40 of it without a tensor operation (DX505: plain Python from then on)."""
 
     optimize_ddp: bool = True
     """Split graphs at the bucket boundaries of DistributedDataParallel, so that all-reduce overlaps with backward."""

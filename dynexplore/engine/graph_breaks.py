@@ -231,9 +231,9 @@ def f(x):
     Kind(
         "DX110",
         "a data-dependent number or size that Python needs",
-        "Only the data determines the number (it is an unbacked symbol), so a loop, a comparison or a text that needs it cannot be "
-        "captured.",
-        "Use a tensor operation that does not need the number, or state it with `torch._check(size == 3)`.",
+        "The number depends on tensor data (it is an unbacked symbol), so a loop bound, a comparison or an f-string that needs "
+        "its value cannot be captured.",
+        "Use a tensor operation that does not need the number, or declare its value, as in `torch._check(size == 3)`.",
         example="""
 options = {"capture_scalar_outputs": True}
 def f(x):
@@ -925,7 +925,7 @@ def f(x):
     Kind(
         "DX318",
         "a value that cannot be reconstructed",
-        "After a break the modified code must reconstruct this value, and no bytecode that the engine can generate does.",
+        "After a break, the modified bytecode must reconstruct this value, and the engine cannot generate bytecode that does so.",
         "Create the value after the break, or do not keep it in a local variable across the break.",
         example="""
 def numbers():
@@ -1469,8 +1469,8 @@ def f(x):
     Kind(
         "DX505",
         "a capture that takes too long",
-        "The capture ran for `config.translation_seconds` of CPU time, or for a fortieth of that without a tensor operation, so "
-        "the frame runs as plain Python.",
+        "The capture took more than `config.translation_seconds` of CPU time, or more than 1/40 of that without reaching a tensor "
+        "operation, so the frame runs as plain Python.",
         "Move the slow code out of the compiled function, or raise the limit.",
         example="""
 options = {"translation_seconds": 1e-9}

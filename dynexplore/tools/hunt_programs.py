@@ -21,7 +21,7 @@ def scaled(x):
 
 
 def noisy(x):
-    """Two steps, and a line for whoever is watching. Nobody reads it any more."""
+    """Two steps, with a line of debug output that is no longer needed."""
     y = torch.tanh(x * 2)
     print("mean after the first step:", y.mean())
     return torch.tanh(y * 2)
@@ -51,7 +51,7 @@ def chosen(x, kind):
 
 
 def timed(x, seconds):
-    """Keep a record of how long a step takes. The record is not a result; whoever calls the function can take the time, too."""
+    """Record how long a step takes. The record is not part of the result; the caller can measure the time instead."""
     begin = time.perf_counter()
     y = torch.relu(x) + 1
     seconds.append(time.perf_counter() - begin)
@@ -72,7 +72,7 @@ def positive_rows(x):
 
 
 def by_size(rows):
-    """Sort rows by their sum, the largest first, and weight them by their place."""
+    """Sort rows by their sum in descending order, and divide each by its rank."""
     ordered = sorted(rows, key=lambda row: row.sum().item(), reverse=True)
     return sum(row / (place + 1) for place, row in enumerate(ordered))
 

@@ -446,7 +446,7 @@ def advice_on_all(reasons: Sequence[Reason], room: int, of_one: Callable[[Reason
         texts = list(subjects)
     else:
         texts = [_on(subject, text) for text, subject in subjects.items()]
-    expected = [text for text in texts if text.startswith(NO_ACTION)]
+    expected = _with_one_list_of_values([text for text in texts if text.startswith(NO_ACTION)])
     changes = [text for text in texts if not text.startswith(NO_ACTION)]
     if not changes:  # that no action is needed is said once
         expected = _without_repetition(expected)
@@ -454,6 +454,25 @@ def advice_on_all(reasons: Sequence[Reason], room: int, of_one: Callable[[Reason
     last = [EACH_COMBINATION] if expected else [_keep_all(list(dict.fromkeys(subjects.values())))]
     attempts = (expected + changes, short, short[: len(expected)] if changes and expected else last, last)
     return next((words for words in map(" ".join, attempts) if len(words) <= room), last[0])
+
+
+_ANY_VALUE = re.compile(rf"({NO_ACTION}: the new version accepts any value of )(`[^`]+`)(\..*)")
+
+
+def _with_one_list_of_values(expected: Sequence[str]) -> list[str]:
+    """The numbers that became inputs in one sentence, in place of one for each.
+
+    >>> _with_one_list_of_values([f"{NO_ACTION}: the new version accepts any value of `{name}`." for name in "ab"])
+    ['No action needed: the new version accepts any value of `a` and `b`.']
+    """
+    matches = {text: match for text in expected if (match := _ANY_VALUE.fullmatch(text))}
+    if len(matches) < 2:
+        return list(expected)
+    first, *rest = matches
+    names = _listed([match[2] for match in matches.values()])
+    endings = {match[3] for match in matches.values()}
+    merged = f"{matches[first][1]}{names}{endings.pop() if len(endings) == 1 else '.'}"
+    return [merged if text == first else text for text in expected if text not in rest]
 
 
 def _without_repetition(expected: Sequence[str]) -> list[str]:

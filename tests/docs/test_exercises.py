@@ -53,7 +53,7 @@ WRONG: dict[str, list[tuple[int, str, str]]] = {
         (2, "(lambda x: (torch.tanh(x * 2),), lambda x: x)", "and noisy(a) return different values"),
     ],
     "06": [
-        (1, "lambda x, n: x + 1", "nothing in it depends on the number"),
+        (1, "lambda x, n: x + 1", "its result does not depend on the number"),
         (2, "toy", "torch.fx.symbolic_trace cannot capture it: "),
     ],
     "07": [
@@ -63,7 +63,7 @@ WRONG: dict[str, list[tuple[int, str, str]]] = {
         (2, "lambda x: x.sum()", "and busy returns"),
     ],
     "08": [
-        (1, "wave", "something is cheap to recompute"),
+        (1, "wave", "min-cut recomputes cheap operators"),
         (1, "lambda x: torch.tanh(x)", "use at least two operators; your function has 1"),
     ],
     "09": [
