@@ -31,7 +31,7 @@ class_qualname: Any = type.__dict__["__qualname__"].__get__
 """A class's own names, whatever its metaclass answers."""
 _class_offset: Any = type.__dict__["__dictoffset__"].__get__
 _MANAGED_DICT = 1 << 4  # Py_TPFLAGS_MANAGED_DICT: CPython stores the attributes, with or without a dictionary
-_HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: created by a class statement
+_HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE
 _IMMUTABLE = 1 << 8  # Py_TPFLAGS_IMMUTABLETYPE: defined in C, even if the other flag is set, too
 
 
@@ -87,9 +87,18 @@ def is_subtype(cls: type[Any], base: type[Any]) -> bool:
     return any(owner is base for owner in class_mro(cls))  # `in` would call the `__eq__` of a metaclass
 
 
+def is_heap_type(cls: type[Any]) -> bool:
+    """Whether a class was allocated at run time: by a class statement, a call of a metaclass, or C code that does the same.
+
+    >>> is_heap_type(int), is_heap_type(type("Plain", (), {}))
+    (False, True)
+    """
+    return bool(class_flags(cls) & _HEAP_TYPE)
+
+
 def is_c_type(cls: type[Any]) -> bool:
     """Whether a class is defined in C, and not by a class statement."""
-    return bool(not class_flags(cls) & _HEAP_TYPE or class_flags(cls) & _IMMUTABLE)
+    return not is_heap_type(cls) or bool(class_flags(cls) & _IMMUTABLE)
 
 
 def class_module(cls: type[Any]) -> str:
@@ -212,7 +221,7 @@ def plain_attribute(value: Any, name: str) -> Any:
 
 def has_python_getattribute(cls: type[Any]) -> bool:
     """Whether reading an attribute of an instance runs a `__getattribute__` of the program."""
-    if not class_flags(cls) & _HEAP_TYPE:
+    if not is_heap_type(cls):
         return False
     for owner in class_mro(cls):
         method = class_dict(owner).get("__getattribute__")

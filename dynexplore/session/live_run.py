@@ -57,7 +57,6 @@ class Gate:
         self.to_pass = 0  # stopping points to skip before the next stop
         self.is_free = False
         self.is_stopping = False
-        self.is_parked = False
         self.thread: threading.Thread | None = None
         self._go = threading.Semaphore(0)
         self._arrived = threading.Event()
@@ -92,12 +91,10 @@ class Gate:
         counters.restore(self._counted)
         self.arrive()
         self._go.acquire()
-        self.is_parked = False
         self._counted = counters.snapshot()
 
     def arrive(self) -> None:
         """Signal that the run is blocked or finished."""
-        self.is_parked = True
         self._arrived.set()
 
     def begin(self) -> None:
@@ -114,12 +111,11 @@ class Gate:
 
     def go_on(self) -> None:
         """Resume the blocked run."""
-        self.is_parked = False
         self._arrived.clear()
         self._go.release()
 
     @property
-    def has_arrived(self) -> bool:
+    def is_parked(self) -> bool:
         """Whether the run is blocked or finished, and was not resumed."""
         return self._arrived.is_set()
 
@@ -222,7 +218,7 @@ class LiveRun:
             return "stopped" if isinstance(self._result["error"], Stopped) else "failed"
         if "value" in self._result:
             return "finished"
-        return "parked" if self._gate.has_arrived else "running"
+        return "parked" if self._gate.is_parked else "running"
 
     @property
     def state(self) -> timeline.State | None:

@@ -17,8 +17,9 @@ from typing import Any
 import torch
 import torch.fx
 
+from dynexplore.engine.graph.finished_graph import copy_of_graph
 from dynexplore.engine.runtime.backends import CompilerFn, inductor_settings, resolve
-from dynexplore.tools.graph_failure import Compiler, copies, copy_of_graph, run_once
+from dynexplore.tools.graph_failure import Compiler, copies, run_once
 
 Seen = list[tuple[torch.fx.GraphModule, list[Any]]]
 

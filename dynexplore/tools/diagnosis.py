@@ -36,6 +36,7 @@ from dynexplore.engine.errors import BackendCompilerError, EngineError, MissingB
 from dynexplore.engine.events import clip, wrapped
 from dynexplore.engine.runtime import optimized
 from dynexplore.engine.runtime.api import make_store
+from dynexplore.engine.runtime.backend_failures import cause_of
 from dynexplore.engine.runtime.backends import CompilerFn, inductor_settings, resolve
 from dynexplore.engine.runtime.call_snapshot import CallSnapshot
 from dynexplore.engine.runtime.missing_compiler import missing_compiler
@@ -531,8 +532,7 @@ def _compared(expected: _Outcome, actual: _Outcome, tolerance: float | None) -> 
 
 def _words(error: Exception) -> str:
     """The first line of an exception's message (a compiler's may have thousands); of BackendCompilerFailed, the backend's."""
-    inner = getattr(error, "inner_exception", None)
-    error = inner if isinstance(inner, Exception) else error
+    error = cause_of(error)
     first = next(iter(str(error).strip().splitlines()), "")
     is_own_error = isinstance(error, EngineError | BackendCompilerError | MissingBackendPackage)
     return clip(first if is_own_error else f"raises {type(error).__name__}: {first}".rstrip(": "), 400)

@@ -30,7 +30,7 @@ import torch
 
 from dynexplore.engine.display_paths import shown_file
 from dynexplore.engine.native import RegionCall, TailCall, finish_call
-from dynexplore.engine.raw_attributes import behind
+from dynexplore.engine.raw_attributes import behind, is_heap_type
 from dynexplore.engine.runtime import optimized
 from dynexplore.tools.importable import import_name, is_installed, singleton_name
 
@@ -40,7 +40,6 @@ Reference = int | dict[str, Any]
 Row = dict[str, Any]
 _READS = ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS")
 _LEFT_OUT = ("__dict__", "__weakref__", "__annotations__", "_abc_impl", "__abstractmethods__")
-_MADE_BY_PYTHON = 1 << 9  # Py_TPFLAGS_HEAPTYPE
 _MODULE_PARTS = ("_parameters", "_buffers", "_modules")
 
 
@@ -179,7 +178,7 @@ class SavedValues:
             return {"kind": "cell"}  # unassigned
 
     def _class(self, value: type, path: str) -> Row:
-        if not value.__flags__ & _MADE_BY_PYTHON:
+        if not is_heap_type(value):
             raise NotSavable(f"{value!r} has no name to import it by")
         own = {name: attribute for name, attribute in vars(value).items() if name not in _LEFT_OUT and not _is_slot(attribute)}
         row: Row = {"kind": "class", "name": value.__name__, "qualname": value.__qualname__}

@@ -13,7 +13,6 @@ PyTorch's counterpart: `backend_accuracy_fails` and `same_two_models` in torch/_
 from __future__ import annotations
 
 import contextlib
-import copy
 import importlib
 import logging
 import math
@@ -27,6 +26,7 @@ import torch.fx
 
 from dynexplore.engine import native
 from dynexplore.engine.errors import MissingCompiler
+from dynexplore.engine.graph.finished_graph import copy_of_graph
 from dynexplore.engine.runtime.backends import inductor_settings
 from dynexplore.engine.runtime.function_environment import copy_of_tensor
 from dynexplore.engine.runtime.missing_compiler import missing_compiler
@@ -102,11 +102,6 @@ def run_once(compiled: Any, inputs: Sequence[Any]) -> Any:
         native.leave(outer)
     gradients = [value.grad if isinstance(value, torch.Tensor) and value.is_leaf else None for value in copied_inputs]
     return {"output": outputs, "input": copied_inputs, "gradient": gradients}
-
-
-def copy_of_graph(graph: torch.fx.GraphModule) -> torch.fx.GraphModule:
-    """A copy of the graph that shares parameters and buffers with it: a deep copy would cut off its gradients."""
-    return torch.fx.GraphModule(graph, copy.deepcopy(graph.graph))
 
 
 def copies(inputs: Sequence[Any]) -> list[Any]:

@@ -21,9 +21,10 @@ from typing import Any, Literal
 import torch.fx
 from torch._functorch import fx_minifier
 
+from dynexplore.engine.graph.finished_graph import copy_of_graph
 from dynexplore.engine.runtime.backends import CompilerFn, resolve
 from dynexplore.tools.behind_aot import inner_compiler
-from dynexplore.tools.graph_failure import Compiler, Failure, Predicate, copies, copy_of_graph, failure_of, quiet
+from dynexplore.tools.graph_failure import Compiler, Failure, Predicate, copies, failure_of, quiet
 from dynexplore.tools.graph_views import graph_html
 from dynexplore.tools.repro_file import ReproFile, can_stand_alone
 from dynexplore.views import html_report

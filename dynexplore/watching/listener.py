@@ -23,7 +23,7 @@ from typing import Any
 from dynexplore.engine import events as ev
 from dynexplore.engine.display_paths import shown_file
 from dynexplore.engine.policy.calling_line import calling_line
-from dynexplore.engine.runtime.backend_failures import node_in_hand, raised_at
+from dynexplore.engine.runtime.backend_failures import cause_of, node_in_hand, raised_at
 from dynexplore.recording.recording import Recording
 from dynexplore.traces import recompile_reasons, torch_words
 from dynexplore.watching import break_causes, guard_prices, private_torch
@@ -417,8 +417,7 @@ class Listener:
                     raise
                 node = self._look(node_in_hand, error, graph.graph) or ""
                 failed = functools.partial(ev.BackendFailed, attempt=attempt.number, graph="", raised_at=raised_at(error))
-                inner = getattr(error, "inner_exception", None)  # torch's wrapped exception is more specific than the wrapper
-                cause = inner if isinstance(inner, Exception) else error
+                cause = cause_of(error)
                 message, backend = f"{type(cause).__name__}: {cause}", _backend_name(output)
                 attempt.keep(lambda frame: failed(frame=frame, backend=backend, error=message, node=node))
                 raise

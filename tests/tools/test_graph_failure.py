@@ -8,8 +8,9 @@ import pytest
 import torch
 import torch.fx
 
+from dynexplore.engine.graph.finished_graph import copy_of_graph
 from dynexplore.engine.runtime.backends import resolve
-from dynexplore.tools.graph_failure import Failure, copy_of_graph, failure_of
+from dynexplore.tools.graph_failure import Failure, failure_of
 
 
 class Model(torch.nn.Module):

@@ -16,7 +16,6 @@ counterpart: none; torch.compile computes different gradients there.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterable, Sequence
 
 import torch
@@ -25,7 +24,7 @@ from torch.utils.checkpoint import CheckpointPolicy
 
 from dynexplore.engine.aliasing.mutation import aliases_storage, is_as_strided, mutated_args
 from dynexplore.engine.aliasing.storage import storage_of
-from dynexplore.engine.graph.finished_graph import example_value
+from dynexplore.engine.graph.finished_graph import copy_of_graph, example_value
 
 
 def can_read_clones(graph: torch.fx.Graph, written: torch.fx.Node) -> bool:
@@ -40,7 +39,7 @@ def can_read_clones(graph: torch.fx.Graph, written: torch.fx.Node) -> bool:
 
 def with_cloned_inputs(module: torch.fx.GraphModule, names: Sequence[str]) -> torch.fx.GraphModule:
     """A copy of the graph that reads the inputs of these names from clones, where a mutation follows."""
-    copied = torch.fx.GraphModule(module, copy.deepcopy(module.graph))  # shares the parameters
+    copied = copy_of_graph(module)
     for written in _inputs_named(copied.graph, names):
         for readers in _readers_between_mutations(copied.graph, written) or ():
             _clone_for_readers(copied.graph, written, readers)

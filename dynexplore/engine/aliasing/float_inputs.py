@@ -14,7 +14,6 @@ In: the graph and its example inputs. Out: a callable that accepts floats, compi
 from __future__ import annotations
 
 import contextlib
-import copy
 import operator
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -24,7 +23,7 @@ from torch.fx.node import map_arg
 
 from dynexplore.engine.aliasing import float_operators
 from dynexplore.engine.graph.concrete_value import specialize_float
-from dynexplore.engine.graph.finished_graph import FinishedGraph, example_value
+from dynexplore.engine.graph.finished_graph import FinishedGraph, copy_of_graph, example_value
 from dynexplore.engine.provenance.sources import LocalSource
 
 #: torch's backends that pass the graph to AOTAutograd, by name
@@ -112,7 +111,7 @@ def compile_for_values(
     compile_module: CompileModule, module: torch.fx.GraphModule, examples: Sequence[Any], floats: Sequence[int], fake_mode: Any
 ) -> Callable[..., Any]:
     """The backend gets the current values as constants, which are guarded from then on."""
-    copied = torch.fx.GraphModule(module, copy.deepcopy(module.graph))
+    copied = copy_of_graph(module)
     inputs = [node for node in copied.graph.nodes if node.op == "placeholder"]
     for index in floats:
         _make_constant(inputs[index], examples[index].node.hint)
@@ -137,7 +136,7 @@ def as_tensors(
     module: torch.fx.GraphModule, examples: Sequence[Any], floats: Sequence[int], fake_mode: Any
 ) -> tuple[torch.fx.GraphModule, list[Any]]:
     """A copy of the graph that takes 0-dim tensors in place of floats, and its example inputs."""
-    copied = torch.fx.GraphModule(module, copy.deepcopy(module.graph))  # shares the parameters
+    copied = copy_of_graph(module)
     inputs = [node for node in copied.graph.nodes if node.op == "placeholder"]
     tensors = list(examples)
     for index in floats:

@@ -14,7 +14,6 @@ PyTorch's counterpart: none.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -23,6 +22,7 @@ from torch.autograd import grad_mode
 
 from dynexplore.engine.aliasing.autograd_graph import grad_fn_of
 from dynexplore.engine.aliasing.metadata import OutputAliasInfo
+from dynexplore.engine.graph.finished_graph import copy_of_graph
 from dynexplore.engine.graph.modes import inference_mode_entered
 
 _EXIT: Any = grad_mode._exit_inference_mode
@@ -39,7 +39,7 @@ def without_gradients(module: torch.fx.GraphModule) -> torch.fx.GraphModule:
 
     Grad mode changes inside inference mode are remembered but have no effect: autograd records nothing there.
     """
-    copied = torch.fx.GraphModule(module, copy.deepcopy(module.graph))  # shares the parameters
+    copied = copy_of_graph(module)
     began = grad_enabled = torch.is_grad_enabled()
     before: dict[torch.fx.Node, bool] = {}
     open_blocks: list[bool] = []  # for each open block, whether it is an inference mode block

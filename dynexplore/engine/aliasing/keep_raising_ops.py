@@ -10,7 +10,6 @@ counterpart: none; under torch.compile such an error disappears.
 
 from __future__ import annotations
 
-import copy
 import operator
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -19,13 +18,14 @@ import torch
 import torch.fx
 
 from dynexplore.engine.aliasing.mutation import dead_raising_ops
+from dynexplore.engine.graph.finished_graph import copy_of_graph
 
 
 def with_raising_ops_as_outputs(module: torch.fx.GraphModule) -> torch.fx.GraphModule:
     """The graph, or a copy of it that also returns the unused results of operators that may raise."""
     if not dead_raising_ops(module.graph):
         return module
-    copied = torch.fx.GraphModule(module, copy.deepcopy(module.graph))  # shares the parameters
+    copied = copy_of_graph(module)
     output = copied.graph.output_node()
     raising = [
         output_node for node in dead_raising_ops(copied.graph) if (output_node := _extra_output(copied.graph, node)) is not None

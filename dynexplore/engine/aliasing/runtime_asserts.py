@@ -11,13 +11,12 @@ torch/fx/passes/runtime_assert.py, which Dynamo calls in torch/_dynamo/output_gr
 
 from __future__ import annotations
 
-import copy
 from typing import Any
 
 import torch
 import torch.fx
 
-from dynexplore.engine.graph.finished_graph import example_value
+from dynexplore.engine.graph.finished_graph import copy_of_graph, example_value
 
 
 def env_with_deferred_asserts(module: torch.fx.GraphModule) -> Any:
@@ -46,7 +45,7 @@ def with_runtime_asserts(module: torch.fx.GraphModule) -> torch.fx.GraphModule:
         return module
     from torch.fx.passes.runtime_assert import insert_deferred_runtime_asserts
 
-    copied = torch.fx.GraphModule(module, copy.deepcopy(module.graph))  # shares the parameters
+    copied = copy_of_graph(module)
     insert_deferred_runtime_asserts(copied, env, "dynexplore")
     copied.recompile()
     return copied

@@ -17,7 +17,6 @@ torch/_functorch/_aot_autograd/runtime_wrappers.py, inside the backend.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -27,7 +26,7 @@ import torch.fx
 from dynexplore.engine.aliasing.lowerings import calls_in
 from dynexplore.engine.aliasing.mutation import is_as_strided, is_mutated_after, mutated_args, storages_of, tensors_of
 from dynexplore.engine.aliasing.storage import groups_that_overlap, layout_of, storage_of
-from dynexplore.engine.graph.finished_graph import FinishedGraph, example_value
+from dynexplore.engine.graph.finished_graph import FinishedGraph, copy_of_graph, example_value
 
 Base = tuple[tuple[int, ...], tuple[int, ...], int, bool]
 """The indices of the inputs in one storage, the storage offset of each, the base's number of elements, and whether the inputs are
@@ -102,7 +101,7 @@ def with_bases(
     module: torch.fx.GraphModule, examples: Sequence[Any], bases: Sequence[Base], fake_mode: Any
 ) -> tuple[torch.fx.GraphModule, list[Any]]:
     """A copy of the graph that takes bases, after the remaining inputs, and its example inputs."""
-    copied = torch.fx.GraphModule(module, copy.deepcopy(module.graph))  # shares the parameters
+    copied = copy_of_graph(module)
     placeholders = [node for node in copied.graph.nodes if node.op == "placeholder"]
     last, fake_bases = placeholders[-1], []
     for number, (indices, _, count, has_one_base) in enumerate(bases):

@@ -6,6 +6,7 @@ inputs that `OutputGraph.compile_and_call_fx_graph` (torch/_dynamo/output_graph.
 
 from __future__ import annotations
 
+import copy
 from dataclasses import field
 from typing import Any
 
@@ -39,6 +40,11 @@ class FinishedGraph:
     captured: torch.fx.GraphModule | None = None  # the captured graph, if a pass has changed `module` since
     lowerings: tuple[str, ...] = ()  # the passes that changed it (aliasing/lowerings.py, lower_indexing.py)
     pieces: list[GraphPiece] = field(default_factory=list)  # the pieces, if it was split for DistributedDataParallel
+
+
+def copy_of_graph(module: torch.fx.GraphModule) -> torch.fx.GraphModule:
+    """A copy of a graph that shares parameters and buffers with it: a deep copy would cut off its gradients."""
+    return torch.fx.GraphModule(module, copy.deepcopy(module.graph))
 
 
 def example_value(node: torch.fx.Node) -> Any:

@@ -22,7 +22,7 @@ from typing import Any
 from dynexplore.engine.native import hides_nothing
 from dynexplore.engine.provenance.attribute_dicts import no_attribute_alias, no_dict_alias
 from dynexplore.engine.provenance.sources import Namer, Source
-from dynexplore.engine.raw_attributes import class_flags, class_module, instance_dict, keys_of, literal_text, module_name
+from dynexplore.engine.raw_attributes import class_module, instance_dict, is_heap_type, keys_of, literal_text, module_name
 from dynexplore.engine.records import record
 
 
@@ -70,7 +70,6 @@ def _describe_keys(keys: Any) -> str:
 
 _CLASS_NAME: Any = type.__dict__["__qualname__"]
 _CLASS_DICT: Any = type.__dict__["__dict__"]
-_HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: created by a class statement
 
 
 def _is_plain(value: object, depth: int = 0) -> bool:
@@ -87,7 +86,7 @@ def names_of(value: Any) -> tuple[Any, Any]:
         return _CLASS_NAME.__get__(value), _CLASS_DICT.__get__(value).get("__module__")
     if issubclass(cls, ModuleType):  # it, or its class, may have a `__getattr__`
         return module_name(value), None
-    if class_flags(cls) & _HEAP_TYPE and not str(_CLASS_DICT.__get__(cls).get("__module__")).startswith("torch"):
+    if is_heap_type(cls) and not str(_CLASS_DICT.__get__(cls).get("__module__")).startswith("torch"):
         return None, None
     name = getattr(value, "__qualname__", None) or getattr(value, "__name__", None)
     return name, getattr(value, "__module__", None)

@@ -5,9 +5,9 @@ failed came from a line of the user's function. The exception does not say which
 innermost one with exactly one operator among its local variables is the loop, or the interpreter, that was processing it. Torch's
 own compilers work on graphs derived from the captured one: each of their nodes refers to its origin (`meta["from_node"]`).
 
-In: the exception of a backend, and the graph passed to it. Out: `raised_at(error)`, a line; `node_in_hand(error, graph)`, the name
-of a node. Neither guesses: they return None and "" if unknown. PyTorch's counterpart: none; BackendCompilerFailed holds only the
-exception.
+In: the exception of a backend, and the graph passed to it. Out: `cause_of(error)`, the exception without torch's wrapper;
+`raised_at(error)`, a line; `node_in_hand(error, graph)`, the name of a node. Neither of these guesses: they return None and "" if
+unknown. PyTorch's counterpart: none; BackendCompilerFailed holds only the exception.
 """
 
 from __future__ import annotations
@@ -26,6 +26,12 @@ from dynexplore.engine.raw_attributes import is_a
 
 _GENERATED = "<eval_with_key>"
 """The file name that torch.fx gives to a graph's code."""
+
+
+def cause_of(error: Exception) -> Exception:
+    """The exception that a backend raised: torch wraps it in BackendCompilerFailed."""
+    inner = getattr(error, "inner_exception", None)
+    return inner if isinstance(inner, Exception) else error
 
 
 def raised_at(error: BaseException) -> ev.UserFrame | None:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from dynexplore.engine.provenance.guards import Identity
 from dynexplore.engine.provenance.sources import Source
-from dynexplore.engine.raw_attributes import class_module
+from dynexplore.engine.raw_attributes import class_module, is_heap_type
 from dynexplore.engine.variables.contract.base import Args, Kwargs, NotConstant, NotProxyable, VariableTracker
 from dynexplore.engine.variables.contract.build import builds, builds_when
 from dynexplore.engine.variables.contract.context import ObservedException
@@ -120,11 +120,7 @@ def _is_of_the_program(cls: type[Any]) -> bool:
     module = class_module(cls)
     if module == "typing":
         return vars(typing).get(cls.__name__) is not cls
-    return module not in ("builtins", "types") or bool(vars(type)["__flags__"].__get__(cls) & _HEAP_TYPE)
-
-
-_HEAP_TYPE = 1 << 9
-"""Py_TPFLAGS_HEAPTYPE: the class is no static type of C code."""
+    return module not in ("builtins", "types") or is_heap_type(cls)
 
 
 def _is_annotation(value: Any) -> bool:

@@ -22,7 +22,7 @@ from dynexplore.engine.native import compares_name
 from dynexplore.engine.provenance.guards import Identity
 from dynexplore.engine.provenance.identity_facts import ABSENT, IMMUTABLE
 from dynexplore.engine.provenance.sources import Source
-from dynexplore.engine.raw_attributes import class_dict, class_flags, class_mro, class_qualname
+from dynexplore.engine.raw_attributes import class_dict, class_flags, class_mro, class_qualname, is_heap_type
 from dynexplore.engine.records import record
 from dynexplore.engine.variables.contract.base import VariableTracker
 from dynexplore.engine.variables.type_errors import type_of
@@ -69,7 +69,7 @@ def is_python_class(cls: type[Any]) -> bool:
     """Whether a class was created by Python code (a class statement or a call of a metaclass), not in C."""
     _, is_python = _PYTHON_CLASSES.get(id(cls), (None, None))
     if is_python is None:
-        is_python = bool(class_flags(cls) & _HEAP_TYPE) and not any(
+        is_python = is_heap_type(cls) and not any(
             isinstance(value, _MADE_BY_C) and value.__objclass__ is cls and name not in ("__dict__", "__weakref__")
             for name, value in class_dict(cls).items()
         )
@@ -78,7 +78,6 @@ def is_python_class(cls: type[Any]) -> bool:
     return is_python
 
 
-_HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE; types made in C may have it too
 _MADE_BY_C = (types.MethodDescriptorType, types.WrapperDescriptorType, types.GetSetDescriptorType)
 _PYTHON_CLASSES: dict[int, tuple[weakref.ref[type[Any]], bool]] = {}  # by identity: a metaclass may have an `__eq__`
 
