@@ -27,7 +27,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 from dynexplore.engine import native
 from dynexplore.engine.config import config
 from dynexplore.engine.errors import BackendCompilerError
-from dynexplore.engine.graph.finished_graph import FinishedGraph, example_value
+from dynexplore.engine.graph.finished_graph import FinishedGraph, copy_of_graph, example_value
 from dynexplore.engine.runtime import preserve_global_state, reports
 from dynexplore.engine.runtime.backends import Backend, eager, function_and_options, own_backends
 from dynexplore.tools.behind_aot import graphs_behind_aot, inner_compiler
@@ -35,7 +35,6 @@ from dynexplore.tools.graph_failure import (
     Compiler,
     Failure,
     copies,
-    copy_of_graph,
     failure_of,
     same_random_numbers,
 )

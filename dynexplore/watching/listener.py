@@ -26,6 +26,7 @@ from dynexplore.engine.policy.calling_line import calling_line
 from dynexplore.engine.runtime.backend_failures import cause_of, node_in_hand, raised_at
 from dynexplore.recording.recording import Recording
 from dynexplore.traces import recompile_reasons, torch_words
+from dynexplore.traces.values_in_scope import Scope
 from dynexplore.watching import break_causes, guard_prices, private_torch
 from dynexplore.watching.attempt import Attempt
 from dynexplore.watching.codes import Codes, resume_codes
@@ -37,7 +38,7 @@ from dynexplore.watching.private_torch import Replacements
 from dynexplore.watching.real_guards import BEFORE_THE_WATCH, WatchedEntry
 from dynexplore.watching.safe_reads import UNREADABLE, SafeReads
 
-_About = tuple[recompile_reasons.Scope, Mapping[str, str], Mapping[str, int], int, int]
+_About = tuple[Scope, Mapping[str, str], Mapping[str, int], int, int]
 """The arguments of `failed_guard` that describe a failing check."""
 
 

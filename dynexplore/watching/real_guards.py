@@ -24,6 +24,7 @@ from dynexplore.engine.bytecode import argument_slots
 from dynexplore.engine.raw_attributes import closure_values
 from dynexplore.session.first_frame import slot_values
 from dynexplore.traces import recompile_reasons
+from dynexplore.traces.values_in_scope import Scope
 from dynexplore.views.changes import change
 from dynexplore.watching import private_torch
 
@@ -110,7 +111,7 @@ def frame_locals(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) 
     return {**dict(closure_values(plain)), **dict(slots)}
 
 
-def _verdict(entry: Any, scope: recompile_reasons.Scope, entry_of: Callable[[Any], WatchedEntry | None]) -> TorchVerdict:
+def _verdict(entry: Any, scope: Scope, entry_of: Callable[[Any], WatchedEntry | None]) -> TorchVerdict:
     watched = entry_of(entry.code) or BEFORE_THE_WATCH
     hits, parts = private_torch.check_guards(entry, scope[0])
     if hits:
