@@ -1,10 +1,10 @@
 """Python in a process of its own, without waiting for torch to be imported each time.
 
 The idea: most tests of the command line ask what a program prints, which files it writes and how it ends; how torch is imported
-is none of their business, and takes most of their time. So one server per process of pytest imports torch and the engine, and forks
-for each program: the child goes on as `python WORDS` would have begun, with the folder, environment and standard streams that it is
-given. What depends on a cold start (what is imported, variables that torch reads at import) or on how an interpreter is taken down
-starts Python itself: so does the README's example.
+is none of their business, and takes most of their time. So one server per process of pytest imports torch and the engine, and what
+a first graph makes torch import, and forks for each program: the child goes on as `python WORDS` would have begun, with the folder,
+environment and standard streams that it is given. What depends on a cold start (what is imported, variables that torch reads at
+import) or on how an interpreter is taken down starts Python itself: so does the README's example.
 
 In:  the words behind `python`, or those behind `python -m dynexplore`.
 Out: `python(*words)` and `run(*words)`: the status, standard output and standard error, as subprocess gives them.
@@ -15,6 +15,7 @@ from __future__ import annotations
 import atexit
 import functools
 import gc
+import importlib
 import json
 import os
 import runpy
@@ -30,6 +31,9 @@ from types import ModuleType
 
 ROOT = Path(__file__).resolve().parent.parent
 SECONDS = 240
+
+IMPORTED_LATE = ("torch._dynamo", "torch._functorch.aot_autograd", "torch._inductor.pattern_matcher")
+"""What torch imports for the first fake mode, for AOTAutograd and for its partitioner: 0.8, 1.0 and 1.9 s of CPU time."""
 
 
 def run(*words: object, cwd: Path = ROOT, timeout: float = SECONDS) -> subprocess.CompletedProcess[str]:
@@ -105,6 +109,9 @@ def _serve(requests: int, answers: int) -> None:
     import torch  # noqa: F401
 
     import dynexplore.engine.runtime.api  # noqa: F401
+
+    for name in IMPORTED_LATE:
+        importlib.import_module(name)
 
     assert threading.active_count() == 1, "a fork takes no other thread along"
     gc.freeze()  # children leave these pages as they are

@@ -27,6 +27,7 @@ from dynexplore.views.text import MOST_LINES
 
 if TYPE_CHECKING:
     from dynexplore.session.targets import Targets
+    from dynexplore.tools.first_call import FirstCall
 
 _WHICH = (
     "SCRIPT.py runs unchanged up to the first call to FUNCTION, and ends there. FUNCTION is a function, Class.method, FILE:LINE, a"
@@ -37,15 +38,21 @@ _WHICH = (
 
 def add_to(commands: Any) -> None:
     """Add the tools to the command line's parser."""
-    by_layer = ("--backend NAME", _DYNAMIC, "--tolerance X", _ENGINE, "--html OUT", "--summary-json OUT")
-    command = _command(commands, "diagnose", "find the first compiler stage that fails", _diagnose, *by_layer)
+    for add in (_add_diagnose, _add_minify, _add_breaks, _add_coverage, _add_compare):
+        add(commands)
+
+
+def _add_diagnose(commands: Any) -> None:
+    options = ("--backend NAME", _DYNAMIC, "--tolerance X", _ENGINE, "--html OUT", "--summary-json OUT")
+    command = _command(commands, "diagnose", "find the first compiler stage that fails", _diagnose, *options)
     _add_backend(command)
     output_files.add_summary(command)
 
+
+def _add_minify(commands: Any) -> None:
     options = (_ENGINE, "--backend NAME", _DYNAMIC, "--after dynamo|aot", "--tolerance X", "--out REPRO.py", "--html OUT")
-    command = _command(
-        commands, "minify", "reduce a failure to the smallest graph, and write it as a standalone program", _minify, *options
-    )
+    summary = "reduce a failure to the smallest graph, and write it as a standalone program"
+    command = _command(commands, "minify", summary, _minify, *options)
     _add_backend(command)
     command.add_argument(
         "--after",
@@ -57,12 +64,16 @@ def add_to(commands: Any) -> None:
         "--out", type=Path, default=Path("repro.py"), metavar="REPRO.py", help="the program to write (default: repro.py)"
     )
 
+
+def _add_breaks(commands: Any) -> None:
     summary = "list all graph breaks, costliest first"
     command = _command(commands, "breaks", summary, _breaks, _ENGINE, _DYNAMIC, _FULL, "--html OUT")
     _add_engine_of_call(command)
     _add_dynamic(command)
     _add_full(command)
 
+
+def _add_coverage(commands: Any) -> None:
     summary = "measure how much of a call runs inside graphs"
     command = _command(commands, "coverage", summary, _coverage, _ENGINE, "--backend NAME", _DYNAMIC, _FULL, "--html OUT")
     _add_engine_of_call(command)
@@ -70,18 +81,11 @@ def add_to(commands: Any) -> None:
     _add_full(command)
     command.add_argument("--backend", default="eager", metavar="NAME", help="the backend (default: eager)")
 
-    command = _command(
-        commands,
-        "compare",
-        "capture a call with each of PyTorch's capture methods, and compare the results",
-        _compare,
-        "--methods A,B",
-        "--engines",
-        _DYNAMIC,
-        _FULL,
-        "--html OUT",
-        "--json OUT",
-    )
+
+def _add_compare(commands: Any) -> None:
+    options = ("--methods A,B", "--engines", _DYNAMIC, _FULL, "--html OUT", "--json OUT")
+    summary = "capture a call with each of PyTorch's capture methods, and compare the results"
+    command = _command(commands, "compare", summary, _compare, *options)
     command.add_argument("--methods", metavar="A,B", help="only these: fx, jit.trace, jit.script, lazy, export, dynamo, dynexplore")
     command.add_argument("--engines", action="store_true", help="compare only torch.compile and dynexplore, step by step")
     _add_dynamic(command)
@@ -237,7 +241,7 @@ def _compare(arguments: argparse.Namespace) -> int:
 def _run_on_call(arguments: argparse.Namespace, tool: Callable[..., Any], options: dict[str, Any]) -> tuple[int | None, Any]:
     """The result of a tool on the script's call; or the status of a script that failed before it, or in it."""
     from dynexplore.lenses.compare import NothingToCompare
-    from dynexplore.tools.first_call import FirstCall, NotCalled, at_first_call
+    from dynexplore.tools.first_call import NotCalled, at_first_call
     from dynexplore.tools.minifier import NothingFails
 
     program, names = program_of(arguments)
@@ -245,18 +249,7 @@ def _run_on_call(arguments: argparse.Namespace, tool: Callable[..., Any], option
     _check_place(arguments.html)
 
     def look(call: FirstCall) -> Any:
-        clashing = sorted(options.keys() & call.kwargs.keys())
-        if clashing:
-            raise Mistake(
-                f"{call.name} has an argument named {clashing[0]!r}, as this command has: call dynexplore.{tool.__name__} in Python"
-            )
-        whose = ""
-        if options.get("engine", DYNEXPLORE) is None and call.is_compiled:
-            options["engine"] = TORCH
-            whose = ", captured by torch.compile (to capture it with dynexplore's engine, pass --engine dynexplore)"
-        if "engine" in options:  # such a tool takes these settings from a wrapper, but the call has the function inside
-            unset = {name for name, value in options.items() if value is None}
-            options.update({name: getattr(call, name) for name in unset & {"backend", "dynamic"}})
+        whose = _set_from_call(options, call, tool.__name__)
         print(f"First call to {call.name} in {program.script}{whose}:")
         return tool(call.target, *call.args, **options, **call.kwargs)
 
@@ -276,6 +269,21 @@ def _run_on_call(arguments: argparse.Namespace, tool: Callable[..., Any], option
             return program.status, None
     _show(result, arguments)
     return None, result
+
+
+def _set_from_call(options: dict[str, Any], call: FirstCall, tool: str) -> str:
+    """Set the options of a tool that are left to the call; returns which engine that means, if nobody has named one."""
+    clashing = sorted(options.keys() & call.kwargs.keys())
+    if clashing:
+        raise Mistake(f"{call.name} has an argument named {clashing[0]!r}, as this command has: call dynexplore.{tool} in Python")
+    whose = ""
+    if options.get("engine", DYNEXPLORE) is None and call.is_compiled:
+        options["engine"] = TORCH
+        whose = ", captured by torch.compile (to capture it with dynexplore's engine, pass --engine dynexplore)"
+    if "engine" in options:  # such a tool takes these settings from a wrapper, but the call has the function inside
+        unset = {name for name, value in options.items() if value is None}
+        options.update({name: getattr(call, name) for name in unset & {"backend", "dynamic"}})
+    return whose
 
 
 def _check_place(out: Path | None) -> None:

@@ -113,7 +113,7 @@ class GraphBuilder:
         self._attribute_nodes: dict[int, torch.fx.Node] = {}
         self._names: set[str] = set()
         self.input_history = InputHistory()
-        self._made_at: dict[int, int] = {}  # the version counter of each input's fake tensor at its creation, by id
+        self._initial_versions: dict[int, int] = {}  # the version counter of each input's fake tensor at its creation, by id
         self._bases: dict[int, torch.Tensor] = {}  # the fake tensors of bases of views, by the id of the real base
         self._last_input: torch.fx.Node | None = None
         self.call_count = 0
@@ -157,7 +157,7 @@ class GraphBuilder:
         if has_stale_grad_fn(value):
             self.fake_mode.stale_views.append(fake)
         self._bases[id(value if value._base is None else value._base)] = fake if fake._base is None else fake._base
-        self._made_at[id(fake)] = 0 if fake.is_inference() else fake._version
+        self._initial_versions[id(fake)] = 0 if fake.is_inference() else fake._version
         return fake
 
     def written_base(self, value: torch.Tensor) -> torch.Tensor | None:
@@ -379,7 +379,7 @@ class GraphBuilder:
         module = torch.fx.GraphModule(self.root, self.graph, class_name=name)
         self.fake_mode.watching = False
         meta = collect_metadata(
-            module, self.inputs, outputs, self.fake_mode, self._made_at, mutates_saved_data=self._saved_data_is_mutated,
+            module, self.inputs, outputs, self.fake_mode, self._initial_versions, mutates_saved_data=self._saved_data_is_mutated,
             mutates_recompute_inputs=any(value._version != version for value, version in self._recompute_inputs),
         )  # fmt: skip
         return FinishedGraph(module, self.inputs, outputs, meta)
