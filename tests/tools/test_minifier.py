@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ import torch.fx
 
 import dynexplore
 from dynexplore.tools.minifier import NothingFails, operators
+from warm_python import python
 
 needs_compiler = pytest.mark.skipif(not (shutil.which("g++") or shutil.which("clang++")), reason="Inductor wants a C++ compiler")
 
@@ -53,7 +53,7 @@ class Off(torch.fx.Interpreter):
 
 def is_off(graph: torch.fx.GraphModule, inputs: Any) -> Any:
     """A backend that is wrong on one operator."""
-    return lambda *given: Off(graph).run(*given)
+    return lambda *inputs: Off(graph).run(*inputs)
 
 
 @pytest.mark.parametrize("backend", [crashes, is_off])
@@ -83,7 +83,7 @@ def test_a_predicate_of_ones_own() -> None:
 
 def run(repro: Path) -> subprocess.CompletedProcess[str]:
     """Run a written program in a process of its own."""
-    return subprocess.run([sys.executable, str(repro)], capture_output=True, text=True, check=False, cwd=repro.parent)
+    return python(repro, cwd=repro.parent)
 
 
 BACKEND_FILE = """
@@ -95,7 +95,7 @@ def no_cosine(graph, inputs):
     return graph.forward
 
 def zero_where_large(graph, inputs):
-    return lambda *given: [torch.where(one > 50, 0, one) for one in graph(*given)]
+    return lambda *inputs: [torch.where(one > 50, 0, one) for one in graph(*inputs)]
 """
 
 
