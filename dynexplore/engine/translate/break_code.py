@@ -167,15 +167,19 @@ class BreakWriter:
         """Store the values of callees that are created after the side effects."""
 
     def _live(self) -> frozenset[str]:
-        live = live_locals(self.parsed, self.unit.instructions[0])
+        first = self.unit.instructions[0]
+        live = live_locals(self.parsed, first) | self.resumes.passed_locals(first)  # a traceback, too, keeps what is alive
         for target in self.unit.targets():
             live |= self.resumes.passed_locals(target)
         return live
 
     def _entry_locals(self) -> list[str]:
-        """Argument slots that held a value at entry and are plain locals of the original code, or values of a frame's stack."""
+        """Argument slots bound at entry: plain locals of the original code, values of its stack, and those of callees."""
         resume = self.ctx.resume
         own = {*self.parsed.code.co_varnames, *(resume.stack_parameters_of_all if resume is not None else ())}
+        if resume is not None and resume.inner is not None:
+            unread = {source.local for frame in self.ctx.frames.chain for source, _ in frame.as_passed.values()}  # type: ignore[attr-defined]
+            own |= {*resume.inner.parameters_in_caller} - unread
         cells = {*self.parsed.code.co_cellvars, *self.parsed.code.co_freevars}
         return [name for name in self.ctx.request.slot_names if name in own and name not in cells
                 and name in self.ctx.request.values]

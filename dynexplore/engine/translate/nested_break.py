@@ -241,11 +241,12 @@ class NestedBreakWriter(BreakWriter):
                 else:
                     callee.load_cell_content(callee.parsed.code.co_varnames[0])
             count += len(passed[level])
+        of_callees = {*self._left_by_callees()} if outcomes else set()  # else the traceback alone holds them
         if moves:
-            self._clear_temporaries(self._left_by_callees(), moved=slots)
+            self._clear_temporaries(of_callees, moved=slots)
         elif self.leaf.unit.raises:
             is_caught = bool(outcomes) or self.broken.handler is not None
-            self._clear_temporaries({*slots, *self._left_by_callees()} - operands if is_caught else ())
+            self._clear_temporaries({*slots, *of_callees} - operands if is_caught else ())
         self.writer.call(count)
         if moves:
             self.writer.call(1)

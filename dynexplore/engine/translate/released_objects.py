@@ -45,7 +45,7 @@ def refuse_observed_releases(ctx: Interpreter) -> None:
     live = {tracker: value for value, tracker in ctx.journal.existing()}
     for tracker, step in changed.items():
         for released in _released(tracker, live):
-            if _ends_observably(ctx, released):
+            if ends_observably(ctx, released):
                 raise LastReferenceGoes(tracker.type_name(), step)
 
 
@@ -114,7 +114,7 @@ def _live_value(tracker: VariableTracker, live: dict[VariableTracker, object]) -
     return tracker.value if isinstance(tracker, LazyVariable) else live.get(tracker, tracker)
 
 
-def _ends_observably(ctx: Interpreter, released: object) -> bool:
+def ends_observably(ctx: Interpreter, released: object) -> bool:
     """Whether the end of an object, or of one that only it may hold, has effects that the program observes."""
     seen, waiting = {id(released)}, [released]
     while waiting and len(seen) < _MOST_OBJECTS:

@@ -57,6 +57,7 @@ from dynexplore.engine.translate.guard_compilation import compile_guards_and_wal
 from dynexplore.engine.translate.handlers.observed_end import RELEASED
 from dynexplore.engine.translate.nested_break import CallOfCallee, NestedBreakWriter
 from dynexplore.engine.translate.nested_frames import module_called, only_forwards_call, only_repeats
+from dynexplore.engine.translate.observed_unwinding import released_by_unwinding
 from dynexplore.engine.translate.resume import ResumeCode, resume_point
 from dynexplore.engine.translate.root_frame import RootFrame
 from dynexplore.engine.translate.symbolic_frame import SymbolicFrame
@@ -462,6 +463,7 @@ class Translator:
         handler = step.origin.handler
         if handler is None:
             raise raised
+        self._refuse_observed_unwinding(raised, handler.depth)
         del frame.stack[handler.depth :]
         if handler.lasti:
             frame.push(ConstantVariable(step.origin.index))
@@ -472,6 +474,15 @@ class Translator:
         if frame.allows_nested_break:
             frame.in_flight_since = began
         frame.jump(frame.parsed.first_step[handler.target.index])
+
+    def _refuse_observed_unwinding(self, raised: ObservedException, depth: int) -> None:
+        """Break where an exception was raised if the program observes what it releases on its way to its handler."""
+        released = released_by_unwinding(self, depth)
+        if released is None:
+            return
+        frame = self.frames.stopping
+        frame.unit_began_at = self._note_raised(raised)
+        raise self.record_break("DX321", {"type": type(released).__qualname__, "how": RELEASED}, raised)
 
     def _note_raised(self, raised: ObservedException) -> int:
         """Record and return where an exception was raised that leaves a frame or reaches a handler."""

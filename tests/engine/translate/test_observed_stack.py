@@ -2,8 +2,9 @@
 
 Which idea lives here: while the instruction that broke runs, the stack of the modified code holds what the original's would hold.
 If the instruction raises, CPython releases these values first: a suspended generator runs its `finally`, a `__del__` is called, a
-weak reference dies. The table has every kind of value below an instruction, every kind of instruction, and every way to end. Each
-cell is a program that notes what happened, in order.
+weak reference dies. So it is if the instruction is traced and raises, and what only the traceback holds dies with the exception.
+The table has every kind of value below an instruction, every kind of instruction, and every way to end. Each cell is a program that
+notes what happened, in order.
 """
 
 from __future__ import annotations
@@ -105,6 +106,30 @@ def callee(x: torch.Tensor, fails: bool) -> torch.Tensor:
     return y + 1
 
 
+def raising(x: torch.Tensor) -> None:
+    """A callee that raises, and holds nothing."""
+    x = x * 3
+    raise ValueError("traced")
+
+
+def raising_with_a_local(x: torch.Tensor) -> None:
+    """A callee whose local variable only the traceback holds afterwards."""
+    held = ends("local of the callee")
+    raising(x)
+
+
+def raising_with_an_argument(x: torch.Tensor) -> None:
+    """A callee that has a value on its stack when another one raises."""
+    keep(ends("the callee's argument"), raising(x))
+
+
+@dynexplore.disable
+def plain_with_a_local(x: torch.Tensor) -> None:
+    """A callee that runs as plain Python, whose local variable only the traceback holds afterwards."""
+    held = Ends("local of the plain callee")
+    raise ValueError("plain")
+
+
 def catching_callee(x: torch.Tensor, fails: bool) -> torch.Tensor:
     """A callee that handles the exception, with something on its own stack."""
     for _ in suspended("the callee's generator", x):
@@ -183,6 +208,7 @@ HOLDERS = {
     "item": "[ends('item'), {operation}]",
     "dict": "{{'key': ends('value'), 'other': {operation}}}",
     "target": "ends('target').value = {operation}",
+    "local": "held = ends('local')\n{operation}",
     "comprehension": "[{operation} for _ in suspended('generator', x)]",
 }
 """What stands below the instruction; where `operation` is part of an expression, only an expression takes its place."""
@@ -205,8 +231,14 @@ OPERATIONS = {
     "loop": ("for _ in Fails({fails}): pass", (True, False)),
     "unpack": ("a, b = Fails({fails})", (True, False)),
     "enter": ("with Fails({fails}): pass", (True, False)),
+    "traced callee": ("raising(x)", (True,)),
+    "traced callee with a local": ("raising_with_a_local(x)", (True,)),
+    "traced callee with an argument": ("raising_with_an_argument(x)", (True,)),
+    "plain callee with a local": ("plain_with_a_local(x)", (True,)),
+    "traced method": ("''.index('a')", (True,)),
+    "traced raise": ("raise ValueError('traced')", (True,)),
 }
-"""The instruction that breaks the graph, and whether it can raise, or not."""
+"""The instruction that breaks the graph, or raises while it is traced, and whether it can raise, or not."""
 
 ENDS = {
     "leaves the frame": "{body}",
@@ -385,4 +417,47 @@ def test_an_outcome_of_a_callee_is_in_no_reference_cycle(function: Callable[[tor
         assert [events(compiled), events(compiled)] == [expected, expected]
     finally:
         gc.enable()
+    assert backend.graphs
+
+
+@dynexplore.disable
+def view(data: bytearray) -> memoryview:
+    """A view, during whose life the data cannot be resized."""
+    return memoryview(data)
+
+
+def resizes_after_a_view(data: bytearray) -> None:
+    """A callee whose local variable ends in the middle of it."""
+    held = view(data)
+    if held[0] == 0:
+        return
+    del held
+    data.append(1)
+
+
+def resizes_after_a_rebound_view(data: bytearray) -> None:
+    """The same where another object takes its place, between two breaks."""
+    held: Any = view(data)
+    view(data)
+    held = None
+    data.append(1)
+    view(held or data)
+    data.append(2)
+
+
+@pytest.mark.parametrize("callee", [resizes_after_a_view, resizes_after_a_rebound_view])
+def test_a_local_of_a_callee_ends_where_it_is_unbound(callee: Callable[[bytearray], None]) -> None:
+    """No parameter of the resume function holds what a callee's variable held: the data has no view when it is resized."""
+
+    def program(x, data):
+        y = x + 1
+        callee(data)
+        return y * 2
+
+    backend = CountingBackend()
+    compiled = dynexplore.optimize(backend)(program)
+    for _ in range(2):
+        expected, found = bytearray(b"abc"), bytearray(b"abc")
+        assert torch.equal(compiled(X, found), program(X, expected))
+        assert found == expected
     assert backend.graphs

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from dynexplore.engine.bytecode import Step
 from dynexplore.engine.translate.dispatch import handles
+from dynexplore.engine.translate.handlers.observed_end import refuse_observed_handling
 from dynexplore.engine.translate.symbolic_frame import SymbolicFrame
 from dynexplore.engine.variables.contract.context import ObservedException
 from dynexplore.engine.variables.objects.exception import instantiate, matches, set_cause, set_context
@@ -66,6 +67,7 @@ def pop_except(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """End the handling of an exception. Python must do it for one that came in on a resume function's stack."""
     if not frame.exceptions:
         ctx.break_graph("DX311")
+    refuse_observed_handling(frame.exceptions[-1], ctx)
     frame.pop()
     frame.exceptions.pop()
     frame.caught_at.pop()

@@ -76,6 +76,13 @@ class InstanceDictVariable(DictVariable):
     def like(self, entries: Entries) -> DictVariable:
         return DictVariable(entries)
 
+    def same_object(self, other: VariableTracker) -> bool | None:
+        """Another dict that existed may be this one: a dict that came in, or the `__dict__` of an object that shares it."""
+        if other is self or self.owner.source is None or not isinstance(other, DictVariable):
+            return other is self
+        is_new = other.owner.source is None if isinstance(other, InstanceDictVariable) else other.source is None
+        return False if is_new else None
+
     def find(self, ctx: TraceContext, key: VariableTracker) -> VariableTracker | None:
         name = _name_of(key)
         if name is None:

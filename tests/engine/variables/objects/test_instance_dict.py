@@ -398,3 +398,54 @@ def test_the_dict_of_a_module() -> None:
     """Parameters are in registries, and those are in the dict."""
     assert_same_as_eager(lists_a_module, X, graphs=1, breaks=1)
     assert_same_as_eager(lists_a_given_module, X, torch.nn.Linear(1, 1))
+
+
+IDENTITY = {
+    "is": "found = d is {view}",
+    "is, the other way": "found = {view} is d",
+    "is not": "found = d is not {view}",
+    "in a list": "found = [{view}].index(d) if d in [{view}] else None",
+    "equal": "found = ({view},) == (d,)",
+    "through a name": "e = {view}; found = e is d",
+    "through an attribute": "o.own = d; found = o.own is {view}; del o.own",
+    "another object": "found = vars(Plain()) is {view}, d is vars(Plain())",
+    "another object's": "p = Plain(); p.__dict__ = d; found = vars(p) is {view}",
+}
+WHERE = {
+    "argument": ("x, o, d", "pass"),
+    "argument in front": ("x, d, o", "pass"),
+    "read before": ("x, o, d", "d['v'], {view}, o.v"),
+    "attribute": ("x, o, holder", "d = holder.d"),
+    "item": ("x, o, items", "d = items[0]"),
+    "global": ("x, o", "d = HOST['d']"),
+}
+
+
+@pytest.mark.parametrize("view", ["vars(o)", "o.__dict__"])
+@pytest.mark.parametrize("where", WHERE)
+def test_a_dict_that_came_in_is_the_objects_own_or_not(where: str, view: str) -> None:
+    """What is asked about the identity of an object's `__dict__` and of another dict has eager's answer in each call."""
+    parameters, first = WHERE[where]
+    wrong = []
+    for name, body in IDENTITY.items():
+        lines = f"def program({parameters}):\n    {first}\n    {body}\n    return x + 1, found\n".format(view=view)
+        space = dict(globals())
+        exec(lines, space)
+
+        def call(function: Callable[..., Any], is_own: bool) -> Any:
+            o = Plain()
+            d = vars(o) if is_own else dict(vars(o))
+            HOST["d"] = d
+            given = {"o": o, "d": d, "holder": types.SimpleNamespace(d=d), "items": [d]}
+            return function(X, *[given[parameter] for parameter in parameters.split(", ")[1:]])[1]
+
+        for order_of_calls in ((True, False, True), (False, True)):
+            dynexplore.reset()
+            backend = CountingBackend()
+            compiled = dynexplore.optimize(backend)(space["program"])
+            for is_own in order_of_calls:
+                expected, found = call(space["program"], is_own), call(compiled, is_own)
+                if found != expected:
+                    wrong.append(f"{name}, {order_of_calls}, {is_own}: eager {expected}, engine {found}")
+            assert backend.graphs
+    assert not wrong, "\n".join(wrong)
