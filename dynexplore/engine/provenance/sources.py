@@ -197,6 +197,10 @@ class ClosureSource(Source):
         writer.load_deref(self.variable)
 
 
+class ResumedCellSource(ClosureSource):
+    """The content of a resume function's cell that was a cell variable of the frame: a local variable, new in each call."""
+
+
 class CellSource(ClosureSource):
     """A cell of the frame's closure itself, which may be empty."""
 

@@ -14,7 +14,7 @@ from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 from dynexplore.engine.bytecode import ParsedCode
-from dynexplore.engine.provenance.sources import CellSource, ClosureSource, LocalSource
+from dynexplore.engine.provenance.sources import CellSource, ClosureSource, LocalSource, ResumedCellSource
 from dynexplore.engine.specialization.decide import Specializer
 from dynexplore.engine.specialization.loop_carried import has_dynamic_output_shape, loop_carried_locals, stored_around
 from dynexplore.engine.translate.contract.request import TranslationRequest
@@ -167,7 +167,8 @@ class RootFrame:
         content: VariableTracker | None
         was_empty_at: CellSource | None = None
         try:
-            content = LazyVariable(cell.cell_contents, ClosureSource(name, index))
+            is_local = self._resume is not None and name in self._resume.own_cells
+            content = LazyVariable(cell.cell_contents, (ResumedCellSource if is_local else ClosureSource)(name, index))
         except ValueError:  # an unbound cell
             content, was_empty_at = None, CellSource(name, index)
         tracker = CellVariable(name, content, frame_cell=True, was_empty_at=was_empty_at)

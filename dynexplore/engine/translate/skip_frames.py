@@ -29,6 +29,7 @@ from dynexplore.engine.native import TypeGuard
 from dynexplore.engine.provenance.guards import OF_SEVERAL_SOURCES, Guard, is_empty
 from dynexplore.engine.provenance.sources import (
     AttributeSource,
+    CellSource,
     ClosureSource,
     GlobalSource,
     ItemSource,
@@ -187,7 +188,9 @@ def _root(source: Source, slot_names: tuple[str, ...]) -> Any:
         return slot_names.index(source.local)
     if isinstance(source, GlobalSource):
         return "global", source.variable
-    return ("cell", source.index) if type(source) is ClosureSource else None
+    if isinstance(source, CellSource):  # the cell itself, not its content
+        return None
+    return ("cell", source.index) if isinstance(source, ClosureSource) else None
 
 
 def _classes(guard: Guard) -> tuple[type[Any], ...]:
