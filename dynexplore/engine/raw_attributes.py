@@ -96,9 +96,18 @@ def is_heap_type(cls: type[Any]) -> bool:
     return bool(class_flags(cls) & _HEAP_TYPE)
 
 
+def is_immutable_type(cls: type[Any]) -> bool:
+    """Whether the attributes of a class cannot be assigned: it is defined in C.
+
+    >>> is_immutable_type(int), is_immutable_type(type("Plain", (), {}))
+    (True, False)
+    """
+    return bool(class_flags(cls) & _IMMUTABLE)
+
+
 def is_c_type(cls: type[Any]) -> bool:
     """Whether a class is defined in C, and not by a class statement."""
-    return not is_heap_type(cls) or bool(class_flags(cls) & _IMMUTABLE)
+    return not is_heap_type(cls) or is_immutable_type(cls)
 
 
 def class_module(cls: type[Any]) -> str:

@@ -100,7 +100,6 @@ def short_text(value: Any) -> str:
 
 
 ABSENT = object()  # the result of a lookup that found nothing
-IMMUTABLE = 1 << 8  # Py_TPFLAGSIMMUTABLETYPE: builtin types cannot change
 
 
 @record(frozen=False)

@@ -35,7 +35,6 @@ from dynexplore.engine.native import type_version
 from dynexplore.engine.provenance.guards import Guard
 from dynexplore.engine.provenance.identity_facts import (
     ABSENT,
-    IMMUTABLE,
     ClassFacts,
     Lookup,
     ObjectFacts,
@@ -44,9 +43,9 @@ from dynexplore.engine.provenance.identity_facts import (
 )
 from dynexplore.engine.provenance.sources import NamedSource, ObjectSource, Source
 from dynexplore.engine.raw_attributes import (
-    class_flags,
     class_qualname,
     has_python_getattribute,
+    is_immutable_type,
 )
 from dynexplore.engine.records import record
 
@@ -119,7 +118,7 @@ class ModuleGuards:
         is_explicit: bool = False,
     ) -> None:
         """Guard that looking `name` up (after the class `after` in the MRO) ends at this very value, or is ABSENT."""
-        if class_flags(cls) & IMMUTABLE:
+        if is_immutable_type(cls):
             return
         lookups = self._class_facts(cls).lookups
         lookup = lookups.get((name, after))
@@ -131,12 +130,12 @@ class ModuleGuards:
 
     def guard_on_owner(self, cls: type[Any], name: str, owner: type[Any], *, after: type[Any] | None = None) -> None:
         """Guard that looking `name` up through the class ends in this class of its MRO; the value there is guarded separately."""
-        if not class_flags(cls) & IMMUTABLE:
+        if not is_immutable_type(cls):
             self._class_facts(cls).lookups.setdefault((name, after), Lookup(name, after, None, owner, True))
 
     def guard_on_bases(self, cls: type[Any]) -> None:
         """Guard the bases of the class."""
-        if not class_flags(cls) & IMMUTABLE:
+        if not is_immutable_type(cls):
             self._class_facts(cls).bases = True
 
     def writes_to(self, cls: type[Any]) -> None:

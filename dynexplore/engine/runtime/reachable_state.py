@@ -24,7 +24,7 @@ from typing import Any
 
 import torch
 
-from dynexplore.engine.raw_attributes import closure_values, is_a
+from dynexplore.engine.raw_attributes import closure_values, is_a, is_heap_type
 from dynexplore.engine.runtime import optimized
 
 Named = tuple[str, Any]
@@ -111,7 +111,7 @@ class Reachable:
         elif not is_a(container, bytearray):
             iterate = next(cls for cls in type(container).__mro__ if cls in (*CONTAINERS, tuple, frozenset)).__iter__
             yield from ((f"{name}[{at}]", value) for at, value in enumerate(iterate(container)))
-        if is_a(container, *CONTAINERS) and type(container).__flags__ & _HEAP_TYPE:
+        if is_a(container, *CONTAINERS) and is_heap_type(type(container)):
             yield from self._holder(name, container)
 
     def _holder(self, name: str, value: Any) -> Iterator[Named]:
@@ -157,10 +157,6 @@ class Reachable:
                         yield name, function
 
 
-_HEAP_TYPE = 1 << 9
-"""Py_TPFLAGS_HEAPTYPE: a class made by a class statement, or by a few C extensions."""
-
-
 def attributes_of(value: Any) -> Iterator[Named]:
     """The attributes of an object: those in its dictionary, and in its slots.
 
@@ -184,7 +180,7 @@ def slots_of(cls: type) -> Iterator[tuple[str, Any]]:
     ['a', 'b']
     """
     for base in cls.__mro__:
-        if base.__flags__ & _HEAP_TYPE:
+        if is_heap_type(base):
             yield from ((name, slot) for name, slot in vars(base).items() if is_a(slot, types.MemberDescriptorType))
 
 
@@ -198,7 +194,7 @@ def _is_entered(value: Any) -> bool:
     cls = type(value)
     if cls is types.SimpleNamespace:
         return True
-    if not cls.__flags__ & _HEAP_TYPE or is_a(value, type, types.ModuleType, enum.Enum, BaseException):
+    if not is_heap_type(cls) or is_a(value, type, types.ModuleType, enum.Enum, BaseException):
         return False
     return not _is_shared(cls.__module__) or any(str(cls.__module__).startswith(name) for name in _ENTERED)
 

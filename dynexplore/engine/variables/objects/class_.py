@@ -19,9 +19,17 @@ from typing import TYPE_CHECKING, Any
 
 from dynexplore.engine.policy.external_effects import kind_of_break
 from dynexplore.engine.provenance.guards import Identity
-from dynexplore.engine.provenance.identity_facts import IMMUTABLE
 from dynexplore.engine.provenance.sources import Source
-from dynexplore.engine.raw_attributes import class_dict, class_flags, class_mro, class_name, class_qualname, is_c_type, is_subtype
+from dynexplore.engine.raw_attributes import (
+    class_dict,
+    class_flags,
+    class_mro,
+    class_name,
+    class_qualname,
+    is_c_type,
+    is_immutable_type,
+    is_subtype,
+)
 from dynexplore.engine.variables.contract.base import Args, Kwargs, NotConstant, VariableTracker
 from dynexplore.engine.variables.contract.build import builds, builds_when
 from dynexplore.engine.variables.contract.write_back import write_attributes
@@ -141,7 +149,7 @@ class ClassVariable(VariableTracker):
         if above is not peek(type, name) and hasattr(type(above), "__get__"):
             ctx.break_graph("DX303", name=name, type=self.text())  # the metaclass computes it, perhaps in user code
         value = getattr(self.value, name)
-        if not class_flags(self.value) & IMMUTABLE:
+        if not is_immutable_type(self.value):
             source = ctx.module_guards.source_of(self.value, class_qualname(self.value)).attribute(name, "getattr")
             return ctx.build(value, source)
         return ctx.build(value, None)

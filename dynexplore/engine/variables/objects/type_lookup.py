@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Any
 
 from dynexplore.engine.native import compares_name
 from dynexplore.engine.provenance.guards import Identity
-from dynexplore.engine.provenance.identity_facts import ABSENT, IMMUTABLE
+from dynexplore.engine.provenance.identity_facts import ABSENT
 from dynexplore.engine.provenance.sources import Source
-from dynexplore.engine.raw_attributes import class_dict, class_flags, class_mro, class_qualname, is_heap_type
+from dynexplore.engine.raw_attributes import class_dict, class_mro, class_qualname, is_heap_type, is_immutable_type
 from dynexplore.engine.records import record
 from dynexplore.engine.variables.contract.base import VariableTracker
 from dynexplore.engine.variables.type_errors import type_of
@@ -244,7 +244,7 @@ SPECIAL_NAMES = tuple(
 
 def guard_on_names(ctx: TraceContext, cls: type[Any], *names: str) -> None:
     """Guard the lookup of these names through the class, for a tracker that implements the class's behavior itself."""
-    if not class_flags(cls) & IMMUTABLE:
+    if not is_immutable_type(cls):
         for name in names:
             find(ctx, cls, name)
 
@@ -258,7 +258,7 @@ def guard_on_class_of(ctx: TraceContext, value: object, source: Source) -> None:
 
 def guard_on_name_of(ctx: TraceContext, cls: type[Any]) -> None:
     """Guard a class's `__name__`: the version tag does not always cover it (3.13)."""
-    if not class_flags(cls) & IMMUTABLE:
+    if not is_immutable_type(cls):
         source = ctx.module_guards.source_of(cls, class_qualname(cls)).attribute("__name__", "getattr")
         ctx.guard(source, "EQUALS", cls.__name__)
 
