@@ -33,7 +33,9 @@ def released_by_unwinding(ctx: Interpreter, depth: int) -> object | None:
     frames = ctx.frames.running
     remaining = {name for frame in frames[:-1] for name in _locals_read_by(frame, len(frame.stack))}
     remaining.update(_locals_read_by(frames[-1], depth), argument_slots(ctx.frames.root.parsed.code))
-    released = (value for name, value in ctx.request.values.items() if name not in remaining)
+    values = ctx.request.values
+    referenced = {id(values[name]) for name in remaining if name in values}  # the same object may have come in under several names
+    released = (value for value in values.values() if id(value) not in referenced)
     return next((value for value in released if type(value) is not types.FunctionType and ends_observably(ctx, value)), None)
 
 

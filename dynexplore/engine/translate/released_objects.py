@@ -12,6 +12,7 @@ In: a finished attempt. Out: nothing, or ReconstructionError. PyTorch's counterp
 from __future__ import annotations
 
 import gc
+import logging
 import types
 import weakref
 from collections import deque
@@ -33,8 +34,8 @@ if TYPE_CHECKING:
     from dynexplore.engine.translate.contract.interpreter import Interpreter
 
 _MOST_OBJECTS = 1000  # that are looked at behind one released object
-_LIVE_ON = (type, types.ModuleType, types.FunctionType, types.CodeType, types.FrameType, torch.Tensor)
-"""Types of objects that hold nothing that only they hold."""
+_LIVE_ON = (type, types.ModuleType, types.FunctionType, types.CodeType, types.FrameType, logging.Logger, torch.Tensor)
+"""Types of objects that hold nothing that only they hold. The manager of loggers keeps them all."""
 
 
 def refuse_observed_releases(ctx: Interpreter) -> None:

@@ -33,7 +33,7 @@ from dynexplore.engine.provenance.guards import GuardSet
 from dynexplore.engine.provenance.module_guards import ModuleGuards
 from dynexplore.engine.provenance.sources import GlobalsSource, Scope, Source
 from dynexplore.engine.provenance.torch_guards import GlobalState
-from dynexplore.engine.raw_attributes import has_python_getattribute
+from dynexplore.engine.raw_attributes import class_qualname, has_python_getattribute
 from dynexplore.engine.specialization.decide import Options, Specializer
 from dynexplore.engine.specialization.shape_env import make_shape_env, relies_on_unnamed_sizes
 from dynexplore.engine.specialization.size_oblivious import guards_admit_current_hints, validate_size_oblivious
@@ -482,7 +482,7 @@ class Translator:
             return
         frame = self.frames.stopping
         frame.unit_began_at = self._note_raised(raised)
-        raise self.record_break("DX321", {"type": type(released).__qualname__, "how": RELEASED}, raised)
+        raise self.record_break("DX321", {"type": class_qualname(type(released)), "how": RELEASED}, raised)
 
     def _note_raised(self, raised: ObservedException) -> int:
         """Record and return where an exception was raised that leaves a frame or reaches a handler."""

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from dynexplore.engine.policy.trace_rules import OWN_FOLDER
 from dynexplore.engine.provenance.sources import LocalSource
-from dynexplore.engine.raw_attributes import class_dict, class_mro
+from dynexplore.engine.raw_attributes import class_dict, class_mro, is_a
 from dynexplore.engine.translate.symbolic_frame import SymbolicFrame
 from dynexplore.engine.variables.contract.base import VariableTracker
 from dynexplore.engine.variables.objects.weak_reference import HELD_BY_THE_FRAME, is_of_the_program, is_weakly_referenced
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from dynexplore.engine.translate.contract.interpreter import Interpreter
 
 RELEASED = "the last reference goes"
+_TRACEBACK = class_dict(BaseException)["__traceback__"]
 _LIVE_ON = (type, types.ModuleType, types.FunctionType, types.CodeType, types.FrameType)
 
 
@@ -56,7 +57,7 @@ def _traceback_ends_observably(value: Any) -> bool:
 
     The engine's own frames, in a traceback of what failed while it compiled, hold references that it has given back.
     """
-    entry = value.__traceback__ if isinstance(value, BaseException) else None
+    entry = _TRACEBACK.__get__(value) if is_a(value, BaseException) else None
     while entry is not None and entry.tb_next is not None:
         entry = entry.tb_next
         if entry.tb_frame.f_code.co_filename.startswith(OWN_FOLDER):

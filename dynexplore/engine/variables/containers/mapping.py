@@ -622,8 +622,7 @@ def build_mapping_proxy(ctx: TraceContext, value: Any, source: Source | None) ->
         shown_source = source.child("behind", lambda: CallSource(source, behind, "what is behind "))
     if type(shown) is dict:
         return MappingProxyVariable(DictVariable(existing_entries(ctx, shown, shown_source)), source)
-    build = build_ordered_dict if type(shown) is OrderedDict else build_defaultdict
-    return MappingProxyVariable(cast("DictVariable", build(ctx, shown, shown_source)), source)
+    return MappingProxyVariable(cast("DictVariable", ctx.build(shown, shown_source).read(ctx)), source)  # the one of that mapping
 
 
 # -- operators --------------------------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import torch
 
+import dynexplore
 from engine_checks import assert_same_as_eager
 
 
@@ -108,3 +109,30 @@ def test_it_shows_later_attributes() -> None:
         return proxy["c"] * 2, list(proxy), "a" in proxy
 
     assert_same_as_eager(f, torch.ones(2), calls=2, graphs=1, breaks=0)
+
+
+@pytest.mark.parametrize("kind", [lambda: OrderedDict(a=1), lambda: defaultdict(list, a=1), lambda: {"a": 1}])
+@pytest.mark.parametrize("through", ["dict", "other proxy", "missing"])
+def test_a_change_of_what_is_behind_it_is_seen(kind: Callable[[], Any], through: str) -> None:
+    """The proxy and the mapping are both passed in: they have one tracker, or the graph breaks."""
+
+    def f(x: torch.Tensor, proxy: Any, other: Any, mapping: Any) -> Any:
+        before = proxy["a"]
+        if through == "missing" and type(mapping) is defaultdict:
+            proxy["new"].append(1)
+            return x + before, other["new"], len(mapping)
+        mapping["a"], mapping["b"] = 7, x + before
+        seen = other if through == "other proxy" else proxy
+        return x + seen["a"], seen["b"] * 2, "b" in seen, len(seen)
+
+    outcomes = []
+    for engine in (lambda fn: fn, dynexplore.optimize("eager")):
+        mapping = kind()
+        optimized = engine(f)
+        answers = [optimized(torch.ones(2), MappingProxyType(mapping), MappingProxyType(mapping), mapping) for _ in range(2)]
+        unrelated = kind()
+        answers.append(optimized(torch.ones(2), MappingProxyType(kind()), MappingProxyType(unrelated), unrelated)
+                       if through == "other proxy" else None)
+        outcomes.append(str((answers, mapping)))
+    assert outcomes[0] == outcomes[1]
+    assert dynexplore.counters["stats"]["graphs"] > 0
