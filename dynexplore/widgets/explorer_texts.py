@@ -11,6 +11,7 @@ In: a Recording. Out: `ExplorerTexts(recording)`. PyTorch's counterpart: none.
 from __future__ import annotations
 
 import functools
+import secrets
 
 from dynexplore.recording.recording import Recording
 from dynexplore.views.explorer_data import Plain, explorer_data
@@ -19,10 +20,6 @@ from dynexplore.views.html_text import next_prefix
 from dynexplore.views.notebook_output import mimebundle
 from dynexplore.views.timeline import Timeline
 from dynexplore.widgets.colours import spelled
-
-_ANCHORS = "\0"
-"""Stands for the prefix of anchors in a text that is kept; no other text in HTML has this character (html_text.escape)."""
-
 
 class ExplorerTexts:
     """The texts of one display of a recording; the timeline, from which all are made, is computed at most once for it."""
@@ -48,8 +45,15 @@ class ExplorerTexts:
 
     def static(self) -> dict[str, str]:
         """What is shown where no widget runs, with anchors of its own."""
-        bundle = self._recording.once("explorer: static", lambda: mimebundle(self._recording, self._timeline, _ANCHORS))
-        return {**bundle, "text/html": bundle["text/html"].replace(_ANCHORS, next_prefix())}
+        prefix, bundle = self._recording.once("explorer: static", self._static)
+        return {**bundle, "text/html": bundle["text/html"].replace(prefix, next_prefix())}
+
+    def _static(self) -> tuple[str, dict[str, str]]:
+        """The prefix of anchors that each display replaces by its own, and the texts with it: letters and digits, which no text of
+        the recording has by chance, and which HTML leaves as they are in `href` and in `id`.
+        """
+        prefix = f"anchor{secrets.token_hex(16)}"
+        return prefix, mimebundle(self._recording, self._timeline, prefix)
 
     def _spelled(self, data: Plain) -> str:
         pieces_of: dict[str, list[str]] = self._recording.once("explorer: colours", dict)  # of both the first view and all data

@@ -37,8 +37,20 @@ def test_a_recording_that_is_shown_again_is_not_read_again(monkeypatch: pytest.M
     assert again.data is first.data is Explorer(recording).data
     old, new = (shown._repr_mimebundle_()[0]["text/html"] for shown in (first, again))
     anchors, others = (set(re.findall(r'"#(dynx\d+)-', text)) for text in (old, new))
-    assert len(anchors) == len(others) == 1 and not anchors & others and "\0" not in new
+    assert len(anchors) == len(others) == 1 and not anchors & others
     assert old.replace(*anchors, *others) == new
+
+
+def test_each_link_of_a_saved_page_leads_to_its_row() -> None:
+    """In the text that is kept the anchors have a prefix of their own: both ends of each link get that of the display."""
+    recording = toy()
+    pages = [Explorer(recording)._repr_mimebundle_()[0]["text/html"] for _ in range(2)]
+    ids = [re.findall(r' id="([^"]*)"', page) for page in pages]
+    for page, own in zip(pages, ids, strict=True):
+        links = set(re.findall(r'href="#([^"]*)"', page))
+        assert links and links <= set(own) and len(own) == len(set(own)) and "\ufffd" not in page
+        assert all(re.fullmatch(r"dynx\d+-\d+-[im]\d+", name) for name in own)
+    assert not set(ids[0]) & set(ids[1])
 
 
 def _grows(recording: Recording) -> None:
