@@ -438,6 +438,47 @@ def test_layers_of_one_operator_fold_where_many_read_each_other(opened: Opened, 
     assert figure.locator(".dynx-repeated text").all_text_contents() == expected
 
 
+class Convolution(torch.nn.Module):
+    def __init__(self, dilation: int, rate: float) -> None:
+        super().__init__()
+        self.convolution = torch.nn.Conv1d(2, 2, 3, padding=dilation, dilation=dilation)
+        self.dropout = torch.nn.Dropout(rate)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.dropout(self.convolution(x))  # type: ignore[no-any-return]
+
+
+class Convolutions(torch.nn.Module):
+    def __init__(self, dilations: tuple[int, ...], rates: tuple[float, ...]) -> None:
+        super().__init__()
+        self.layers = torch.nn.ModuleList(map(Convolution, dilations, rates))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        for layer in self.layers:
+            x = layer(x)
+        return x
+
+
+@pytest.mark.parametrize(
+    ("dilations", "rates", "frames"),
+    [
+        ((2, 2, 2, 2), (0.1, 0.1, 0.1, 0.1), ["× 4   layers[0] to layers[3]"]),
+        ((1, 2, 4, 8), (0.1, 0.1, 0.1, 0.1), []),
+        ((1, 1, 1, 1), (0.1, 0.2, 0.3, 0.4), []),
+        ((1, 1, 8, 8), (0.1, 0.1, 0.1, 0.1), ["× 2   layers[0] to layers[1]", "× 2   layers[2] to layers[3]"]),
+    ],
+)
+def test_layers_with_other_constants_are_not_equal(
+    opened: Opened, dilations: tuple[int, ...], rates: tuple[float, ...], frames: list[str]
+) -> None:
+    """Dilation and rate are constants in the graph: only layers that have the same ones are one layer "× 4"."""
+    page = opened(dynexplore.explain(Convolutions(dilations, rates))(torch.randn(1, 2, 32)).recording, view="")
+    page.keyboard.press("3")
+    figure = page.locator(".dynx-figure")
+    expect(figure.locator(".dynx-first-line").first).to_be_visible()
+    assert sorted(figure.locator(".dynx-repeated text").all_text_contents()) == frames
+
+
 def test_boxes_are_colored_by_time_or_bytes(opened: Opened) -> None:
     """Each box says its part, the list beside it ranks the operators by what the real run measured; no pane moves."""
     page = opened(dynexplore.explain(Layers())(torch.randn(2, 4)).recording, view="")
@@ -595,6 +636,16 @@ def test_equal_branches_are_one(opened: Opened) -> None:
     assert page.evaluate(BEHIND) == []
     page.evaluate("dynexplore.choose(dynexplore.frame.graphs[0].nodes.filter(({ target }) => target.endsWith('log1p'))[7].key)")
     expect(figure.locator(".dynx-chosen .dynx-first-line")).to_have_text("log1p × 15")
+
+
+def many_slopes(x: torch.Tensor) -> torch.Tensor:
+    return torch.stack([torch.nn.functional.leaky_relu(x, slope / 8) for slope in range(1, 7)])
+
+
+def test_branches_with_other_constants_are_drawn_one_by_one(opened: Opened) -> None:
+    """The slope of each is a constant in the graph."""
+    page = opened(dynexplore.explain(many_slopes, torch.ones(4)).recording, view="")
+    assert page.locator(".dynx-figure .dynx-first-line").all_text_contents().count("leaky_relu") == 6
 
 
 def projections(x: torch.Tensor) -> torch.Tensor:

@@ -3,9 +3,9 @@
  * A graph as it is read first: operators without parameters, equal layers that follow each other as one layer with "× 12", equal
  * branches beside each other as one branch whose operators say "× 15", and runs of views as one pill.
  *
- * Which idea lives here: twelve equal layers say the same twelve times. Each node of a later layer stands in the box of the node at
- * its place in the first one; choosing any of them lights that box. Edges between the layers are left out: the frame around the
- * layer says that it is repeated.
+ * Which idea lives here: twelve equal layers say the same twelve times; layers with other constants, as dilations are, do not. Each
+ * node of a later layer stands in the box of the node at its place in the first one; choosing any of them lights that box. Edges
+ * between the layers are left out: the frame around the layer says that it is repeated.
  *
  * In:  the nodes of a graph, and their groups by module (views/groups.py).
  * Out: `folded(nodes, root, isParameter)`: boxes for layout.js, and the frames around them.
@@ -105,7 +105,7 @@ function foldsOf(nodes, root, isBoxed) {
     };
     for (const inner of group.inner) {
       const all = within(inner).filter(isBoxed).sort((one, other) => one - other);
-      const like = all.map((number) => `${nodes[number].op} ${nodes[number].target} ${nodes[number].result}`).join("\n");
+      const like = all.map((number) => `${nodes[number].op} ${sameness(nodes[number], nodes)}`).join("\n");
       const isLayer = /\d\]?$/.test(inner.path) && all.length > 0;
       if (run.length && (!isLayer || run[0].like !== like)) close();
       if (isLayer) run.push({ group: inner, all, like });
@@ -116,6 +116,19 @@ function foldsOf(nodes, root, isBoxed) {
   visit(root);
   return folds.sort((one, other) => one.first - other.first);
 }
+
+/**
+ * What equal operators have in common: target, result and constant arguments; which nodes they read is told elsewhere.
+ * @param {GraphNode} node @param {GraphNode[]} nodes
+ */
+function sameness({ target, result, args, kwargs, inputs = [] }, nodes) {
+  const read = new Set(inputs.map((input) => nodes[input].name));
+  const constants = `${args} ${kwargs}`.replace(STRING_OR_NAME, (text) => (read.has(text) ? "_" : text));
+  return `${target} ${result} ${constants}`;
+}
+
+/** A string, whose words are no nodes, or a name. */
+const STRING_OR_NAME = /'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[A-Za-z_]\w*/g;
 
 /**
  * Equal branches: chains of equal operators that read the same, and that one operator reads.
@@ -135,7 +148,8 @@ function branchesOf(nodes, isBoxed, folds) {
       const own = inputs.filter(isOwn);
       const others = own.length === 1 ? inputs.filter((input) => input !== own[0]) : inputs;
       all.unshift(number);
-      like += `${nodes[number].target} ${nodes[number].result} ${others.join(",")}\n`;
+      const { target, result } = nodes[number];
+      like += `${isView(target) ? `${target} ${result}` : sameness(nodes[number], nodes)} ${others.join(",")}\n`; // each takes its part
       if (own.length !== 1) return { all, like };
       number = own[0];
     }
