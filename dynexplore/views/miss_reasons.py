@@ -37,13 +37,16 @@ from dynexplore.views.changes import (
     source_alone,
 )
 from dynexplore.views.counts import plural
+from dynexplore.views.growing_lists import grows
 from dynexplore.views.names import calling_line, is_library, short_file
 
-Fact = Literal["last round", "from before", "before a break", "another object", "accepts any", "varies", "bounded", "parameter"]
+Fact = Literal[
+    "last round", "from before", "before a break", "another object", "accepts any", "varies", "bounded", "parameter", "grows"
+]
 """What a recording knows besides the guard: the loop is exhausted; the value is not an argument, but was computed before a graph
 break, with or without a name in the program; another object of the same class was passed, and the new entry accepts any; a size or
 number is an input of the new graph; a guard of the new entry compares the number; the tensor is an nn.Parameter, whose sizes
-torch.compile keeps static.
+torch.compile keeps static; the function itself appends to the list.
 """
 
 
@@ -206,6 +209,7 @@ def reason_of(recording: Recording, failed: ev.GuardFailed) -> Reason:
         "varies": in_words.kind in ("TENSOR_MATCH", "EQUALS", "NUMBER") and _varies(recording, failed),
         "bounded": _is_bounded(recording, failed),
         "parameter": _is_parameter(recording, failed),
+        "grows": grows(recording, failed),
     }
     return Reason(
         source_alone(in_words.source), in_words.kind, in_words.expected, in_words.actual, changed,

@@ -210,14 +210,6 @@ _PLAIN_TYPES = frozenset(
 )
 
 
-def _grows_by_one(reason: Reason) -> bool:
-    """Whether a list that the program keeps is filled call by call; a longer list may also be another argument."""
-    if reason.expected == "empty":
-        return True
-    is_next = reason.expected.isdigit() and reason.actual == str(int(reason.expected) + 1)
-    return is_next and _is_attribute(reason)
-
-
 def _is_length(reason: Reason) -> bool:
     return reason.kind == "LIST_LENGTH" or reason.source.startswith("len(") or reason.expected == "empty"
 
@@ -337,7 +329,7 @@ ROWS: tuple[Row, ...] = (
         f"{NO_ACTION} if `SOURCE` is filled once: it causes one recompile.", costs=_TWO),
     Row("dict", lambda r: (r.kind in _OF_KEYS or "___dict" in r.source) and not r.registry,
         "Use the same keys in `SOURCE` in every call, or compile a separate function for each set of keys."),
-    Row("growing", lambda r: _is_length(r) and _grows_by_one(r),
+    Row("growing", lambda r: _is_length(r) and "grows" in r.facts,
         "Append to `SOURCE` outside the compiled function, or keep its length the same in every call.",
         "Append to `SOURCE` outside the compiled function, or replace it by a tensor of fixed size: each new length recompiles.",
         costs="the compiled function returns what is appended"),
