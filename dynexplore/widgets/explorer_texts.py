@@ -21,6 +21,7 @@ from dynexplore.views.notebook_output import mimebundle
 from dynexplore.views.timeline import Timeline
 from dynexplore.widgets.colours import spelled
 
+
 class ExplorerTexts:
     """The texts of one display of a recording; the timeline, from which all are made, is computed at most once for it."""
 

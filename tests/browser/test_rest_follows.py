@@ -35,6 +35,7 @@ globalThis.show = (data) => {{
     send: (question) => asked.push(question.about),
   }};
   renders.render({{ model, el: document.getElementById("host") }});
+  globalThis.mounted = (text) => mount(document.body.appendChild(document.createElement("div")), JSON.parse(text));
   globalThis.states = mount(document.createElement("div"), JSON.parse(data)).frame.states;
   globalThis.arrive = (whole) => {{ data = whole; heard.forEach((f) => f()); }};
 }};
@@ -66,9 +67,42 @@ def recording() -> Recording:
     return made
 
 
+def long(x: torch.Tensor) -> torch.Tensor:
+    """Of more steps than the first view has before the break."""
+    x = x * 2 + 1
+    x = x * 3 + 2
+    x = x * 4 + 3
+    return x * 5 + 4
+
+
+def many(x: torch.Tensor) -> torch.Tensor:
+    for _ in range(20):
+        x = long(x)
+    if x.sum() > 0:
+        x = x - 1
+    return x.relu()
+
+
+@pytest.fixture(scope="module")
+def of_functions() -> Recording:
+    made: Recording = dynexplore.explain(many)(torch.ones(3)).recording
+    return made
+
+
 @pytest.fixture
 def shown(browser: Browser, tmp_path: Path, recording: Recording, monkeypatch: pytest.MonkeyPatch) -> tuple[Page, str, Heard]:
     """A page with the first view of the recording, and the data of the whole."""
+    return page_of(recording, browser, tmp_path, monkeypatch)
+
+
+@pytest.fixture
+def shown_functions(
+    browser: Browser, tmp_path: Path, of_functions: Recording, monkeypatch: pytest.MonkeyPatch
+) -> tuple[Page, str, Heard]:
+    return page_of(of_functions, browser, tmp_path, monkeypatch)
+
+
+def page_of(recording: Recording, browser: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Page, str, Heard]:
     monkeypatch.setattr(first_view, "LARGE", 100)
     monkeypatch.setattr(first_view, "BEFORE", 20)
     monkeypatch.setattr(first_view, "BEHIND", 6)
@@ -140,6 +174,33 @@ def test_a_step_that_is_not_told_yet_is_gone_to_when_it_is(shown: tuple[Page, st
     assert status(page).startswith("1 of ")
     page.keyboard.press("ArrowRight")
     assert status(page).startswith("2 of ")
+    assert heard.errors == []
+
+
+BACK = """(text) => {
+  const [early, late] = [mounted(first), mounted(text)];
+  for (const explorer of [early, late]) explorer.tabs.openAgain("story");
+  const ways = (explorer, at) => {
+    explorer.go(at);
+    const buttons = [...explorer.root.querySelectorAll('.dynx-source h3 [aria-label^="back to "]')];
+    return buttons.map((button) => {
+      explorer.go(at);
+      button.click();
+      return [at, button.getAttribute("aria-label"), explorer.wanted?.[1] ?? explorer.position];
+    });
+  };
+  const [from, to] = early.frame.told;
+  const told = Array.from({ length: to - from }, (_, at) => from + at);
+  return [early, late].map((explorer) => told.flatMap((at) => ways(explorer, at)));
+}"""
+"""The ways back to callers at each step of the first view, in it and in the whole recording."""
+
+
+def test_the_way_back_to_a_caller_is_known_before_the_rest_has_come(shown_functions: tuple[Page, str, Heard]) -> None:
+    """The function that is explained is the caller: a step that is not told yet is no step of it."""
+    page, whole, heard = shown_functions
+    early, late = page.evaluate(BACK, whole)
+    assert early == late and {label for _, label, _ in early} == {"back to many"} and len(early) > 5
     assert heard.errors == []
 
 

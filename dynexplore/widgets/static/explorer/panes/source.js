@@ -1,6 +1,6 @@
 // @ts-check
 /**
- * The source of the function at hand. Its lines are cut where the spans of instructions begin and end, so that what an
+ * The source of the current function. Its lines are cut where the spans of instructions begin and end, so that what an
  * instruction stands for can be chosen and lights up. Where there is a kernel, it can be edited (editing.js): then the editor
  * stands in its place, with the same marks.
  */
@@ -166,7 +166,7 @@ function breakNote({ key, cause, remedy }, rows) {
 }
 
 /**
- * The function at hand, and the calls that were traced through on the way to it, each a way back.
+ * The current function, and the callers that were traced through on the way to it, each a way back.
  * @param {import("../page.js").Explorer} explorer @param {import("../types.js").State} state @param {Code} code
  */
 function titleOf(explorer, state, code) {
@@ -218,37 +218,46 @@ function shortName(name) {
   return name.split("<locals>.").pop() ?? name;
 }
 
-/** Where each function of a frame is at hand, once per frame: those of an outer caller may lie thousands of steps back. @type {WeakMap<import("../types.js").State[], Map<string, number[]>>} */
-const PLACES = new WeakMap();
+/**
+ * The states of each function, once per frame: those of an outer caller may lie thousands of steps back. A first view has states of
+ * its own, and so a table of its own.
+ * @type {WeakMap<import("../types.js").State[], Map<string, number[]>>}
+ */
+const TABLES = new WeakMap();
 
-/** @param {number[]} calls @param {number} attempt */
-const handOf = (calls, attempt) => `${attempt}:${calls.join()}`;
+/** @param {number[]} calls the callees on the way to the function @param {number} attempt */
+const functionKey = (calls, attempt) => `${attempt}:${calls.join()}`;
 
 /** @param {import("../types.js").State[]} states @returns {Map<string, number[]>} the states of each function, ascending */
-function placesIn(states) {
-  const places = new Map();
-  states.forEach(({ calls = [], attempt = 0 }, at) => {
-    const hand = handOf(calls, attempt);
-    if (!places.has(hand)) places.set(hand, []);
-    places.get(hand).push(at);
+function statesByFunction(states) {
+  const known = TABLES.get(states);
+  if (known) return known;
+  /** @type {Map<string, number[]>} */
+  const table = new Map();
+  states.forEach(({ calls = [], attempt = 0, isSketch }, at) => {
+    if (isSketch) return; // it does not say in which function it is
+    const key = functionKey(calls, attempt);
+    const all = table.get(key);
+    if (all) all.push(at);
+    else table.set(key, [at]);
   });
-  PLACES.set(states, places);
-  return places;
+  TABLES.set(states, table);
+  return table;
 }
 
 /**
- * The last state before this one in which a caller was at hand.
+ * The last state before this one that is in a caller: a first view has it, too (views/first_view.py).
  * @param {import("../types.js").Frame} frame @param {number} position @param {number[]} calls @param {number} attempt
  */
 function callersState({ states }, position, calls, attempt) {
-  const places = (PLACES.get(states) ?? placesIn(states)).get(handOf(calls, attempt)) ?? [];
-  let [low, high] = [0, places.length];
+  const all = statesByFunction(states).get(functionKey(calls, attempt)) ?? [];
+  let [low, high] = [0, all.length];
   while (low < high) {
     const middle = (low + high) >> 1;
-    if (places[middle] <= position) low = middle + 1;
+    if (all[middle] <= position) low = middle + 1;
     else high = middle;
   }
-  return places[low - 1] ?? 0;
+  return all[low - 1] ?? 0;
 }
 
 /** What of each line belongs to which span. @param {string} id @param {Code} code @returns {Part[][]} */
