@@ -123,7 +123,8 @@ class Recording(EventLog):
         self._callees: dict[tuple[int, int, int], ev.CodeView] = {}  # by (frame, attempt, number of the callee)
         self._besides_steps: list[tuple[int, ev.Event]] = []
         self._real: dict[int, tuple[int, Indexed]] = {}
-        self._answers: dict[str, tuple[tuple[Any, ...], Any]] = {}  # query -> (what the recording was at the time, answer)
+        self._answers: dict[str, Any] = {}  # query -> answer
+        self._answers_state: tuple[Any, ...] = ()  # what the recording was when they were computed
 
     # -- queries --------------------------------------------------------------------------------------------
 
@@ -131,6 +132,7 @@ class Recording(EventLog):
         """Index the events recorded since the last query, so that recording itself is as cheap as possible."""
         if self._indexed == len(self._events):
             return
+        self._answers.clear()
         events = self._settle()
         for position in range(self._indexed, len(events)):
             event = events[position]
@@ -260,14 +262,20 @@ class Recording(EventLog):
         return self.once("graphs", lambda: Shown("graph", map(self._graph_of, self.of(ev.SubgraphCompiled))))
 
     def once(self, question: str, answer: Callable[[], T]) -> T:
-        """Cache an answer until more events are recorded: views repeat the same queries for each frame, guard and line, and a
-        notebook shows a recording again and again. The answer is released together with the recording.
+        """Cache an answer until the recording changes: views repeat the same queries for each frame, guard and line, and a notebook
+        shows a recording again and again. All answers are released at the first query after a change, or with the recording.
         """
         self._catch_up()
-        cached, state = self._answers.get(question), self._state()
-        if cached is None or cached[0] != state:
-            cached = self._answers[question] = state, answer()
-        return typing.cast("T", cached[1])
+        state = self._state()
+        if state != self._answers_state:
+            self._answers.clear()
+            self._answers_state = state
+        if question in self._answers:
+            return typing.cast("T", self._answers[question])
+        value = answer()
+        if state == self._answers_state:  # another thread may have recorded and asked meanwhile
+            self._answers[question] = value
+        return value
 
     def _state(self) -> tuple[Any, ...]:
         """All that an answer may depend on: events are only ever added, so their number stands for them."""

@@ -4,8 +4,8 @@ The idea: the Python side is thin. The data of views/explorer_data.py goes to th
 else happens there, even without a kernel. For a large recording a cell first sends only the first view (views/first_view.py), and
 replaces it by the complete data when the cell has ended: nobody waits for 18,000 steps to see one, and a reloaded page finds
 whatever has been sent. After that the widget keeps no reference to the recording, which keeps the texts for the next explorer
-(explorer_texts.py). If no widget can run (a saved notebook on a page,
-a terminal), the static HTML or one line of text is shown instead.
+(explorer_texts.py). If no widget can run (a saved notebook on a page, a terminal), the static HTML or one line of text is shown
+instead.
 
 Questions that need the live program (what would another input do?) are custom messages from the browser: `{ask: number, about:
 name, ...}`. The creator of the explorer maps names to functions; static/explorer/live.js is the other end.

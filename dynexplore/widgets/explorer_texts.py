@@ -2,8 +2,9 @@
 
 The idea: a notebook shows the same recording again and again: the cell runs again, a second cell shows it, the page asks for the
 rest. All that is sent depends on the recording alone (the theme, sizes and switches belong to the page), so the recording keeps
-the texts until an event is added, and they are released together with it. A saved page has anchors that differ between two
-outputs; these are inserted at each display.
+the texts, the first view as well as all data, because the next display sends both. They are released at the first query after the
+recording has changed, and together with it. A saved page has anchors that differ between two outputs; these are inserted at each
+display.
 
 In: a Recording. Out: `ExplorerTexts(recording)`. PyTorch's counterpart: none.
 """

@@ -6,6 +6,8 @@ import copy
 import json
 import subprocess
 import sys
+import weakref
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -72,6 +74,30 @@ def test_graphs_are_put_together_once_until_more_is_recorded() -> None:
     assert recording.graphs is graphs and recording.guards is guards
     recording.record(replace(recording.of(ev.SubgraphCompiled)[-1], graph="another"))
     assert [graph.name for graph in recording.graphs] == [*(graph.name for graph in graphs), "another"]
+
+
+class Answer:
+    """What can be referenced weakly, as a text cannot."""
+
+
+def gets_an_event(recording: Recording) -> None:
+    recording.record(recording.guards[-1])
+    assert recording.frames
+
+
+def gets_a_title(recording: Recording) -> None:
+    recording.title = "another"
+    assert recording.once("another question", list) == []
+
+
+@pytest.mark.parametrize("change", [gets_an_event, gets_a_title])
+def test_answers_about_what_a_recording_was_are_released(change: Callable[[Recording], None]) -> None:
+    """Not only that to the question that is asked next: an explorer's texts are large, and may never be asked for again."""
+    recording = toy()
+    kept = weakref.ref(recording.once("question", Answer))
+    assert recording.once("question", Answer) is kept() is not None
+    change(recording)
+    assert kept() is None
 
 
 def test_a_graph_has_its_nodes_in_its_own_order() -> None:
