@@ -1,10 +1,15 @@
 """Python in a process of its own, without waiting for torch to be imported each time.
 
-The idea: most tests of the command line ask what a program prints, which files it writes and how it ends; how torch is imported
-is none of their business, and takes most of their time. So one server per process of pytest imports torch and the engine, and what
-a first graph makes torch import, and forks for each program: the child goes on as `python WORDS` would have begun, with the folder,
-environment and standard streams that it is given. What depends on a cold start (what is imported, variables that torch reads at
-import) or on how an interpreter is taken down starts Python itself: so does the README's example.
+The idea: most tests of the command line ask what a program prints, which files it writes and how it ends. Importing torch takes
+most of their time, and they do not depend on it. So one server per process of pytest imports torch and the engine, and what a first
+graph makes torch import, and forks for each program: the child goes on as `python WORDS` would have begun, with the folder,
+environment and standard streams that it is given.
+
+In four ways it is not a process of its own, and a test about one of them starts Python itself:
+- torch and the engine are imported already, so that neither a cold start nor what is imported can be seen;
+- all children share one hash seed, and with it the order of sets of strings;
+- variables that Python or torch reads at its start or import have no effect: an `env` that changes one is refused;
+- a program that Ctrl-C ends has status 1, not that of a signal, and objects are not taken down at the end.
 
 In:  the words behind `python`, or those behind `python -m dynexplore`.
 Out: `python(*words)` and `run(*words)`: the status, standard output and standard error, as subprocess gives them.
@@ -36,6 +41,13 @@ IMPORTED_LATE = ("torch._dynamo", "torch._functorch.aot_autograd", "torch._induc
 """What torch imports for the first fake mode, for AOTAutograd and for its partitioner: 0.8, 1.0 and 1.9 s of CPU time."""
 
 
+READ_EARLY = ("PYTHON", "TORCH")
+"""How the names of variables begin that Python reads at its start, or torch at its import."""
+
+READ_LATE = ("TORCHINDUCTOR_CACHE_DIR",)
+"""Those that it reads when it needs them; torch sets this one itself."""
+
+
 def run(*words: object, cwd: Path = ROOT, timeout: float = SECONDS) -> subprocess.CompletedProcess[str]:
     """`python -m dynexplore WORDS`. TimeoutExpired for one that takes longer."""
     return python("-m", "dynexplore", *words, cwd=cwd, timeout=timeout)
@@ -44,12 +56,14 @@ def run(*words: object, cwd: Path = ROOT, timeout: float = SECONDS) -> subproces
 def python(
     *words: object, cwd: Path = ROOT, stdin: str = "", env: Mapping[str, str] | None = None, timeout: float = SECONDS
 ) -> subprocess.CompletedProcess[str]:
-    """`python FILE ...`, `python -m MODULE ...` or `python -c CODE ...`."""
+    """`python FILE ...`, `python -m MODULE ...` or `python -c CODE ...`. ValueError for an `env` that a warm child would ignore."""
     command = [str(word) for word in words]
+    environment = dict(os.environ if env is None else env)
+    _server().accept(environment)
     with tempfile.TemporaryDirectory() as folder:
         streams = [os.path.join(folder, name) for name in ("in", "out", "err")]
         Path(streams[0]).write_text(stdin, encoding="utf-8")
-        request: dict[str, object] = {"words": command, "cwd": str(cwd), "env": dict(env or os.environ), "streams": streams}
+        request: dict[str, object] = {"words": command, "cwd": str(cwd), "env": environment, "streams": streams}
         status = _server().ask(request, timeout)
         printed, errors = (Path(stream).read_text(encoding="utf-8") for stream in streams[1:])
     return subprocess.CompletedProcess(command, status, printed, errors)
@@ -62,11 +76,12 @@ class _Server:
         requests, self._requests = os.pipe()
         self._answers, answers = os.pipe()
         path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH", "")]))
+        self._environment = {**os.environ, "PYTHONPATH": path}
         self.process = subprocess.Popen(
             [sys.executable, __file__, str(requests), str(answers)],
             stdin=subprocess.DEVNULL,
             pass_fds=(requests, answers),
-            env={**os.environ, "PYTHONPATH": path},
+            env=self._environment,
             cwd=ROOT,
         )
         os.close(requests)
@@ -76,6 +91,18 @@ class _Server:
     def _end(self) -> None:
         os.close(self._requests)
         self.process.wait()
+
+    def accept(self, environment: Mapping[str, str]) -> None:
+        """ValueError if a variable that Python or torch reads before the fork has another value than in the server."""
+        folders = set(self._environment["PYTHONPATH"].split(os.pathsep))
+        ignored = [
+            name
+            for name, text in environment.items()
+            if name.startswith(READ_EARLY) and name not in READ_LATE and self._environment.get(name) != text
+            if name != "PYTHONPATH" or not set(filter(None, text.split(os.pathsep))) <= folders
+        ]
+        if ignored:
+            raise ValueError(f"a warm child ignores {', '.join(sorted(ignored))}: start Python itself (subprocess)")
 
     def ask(self, request: dict[str, object], timeout: float) -> int:
         """The status with which the command ends, negative for a signal."""
