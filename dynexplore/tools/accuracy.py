@@ -48,6 +48,19 @@ def first_difference(expected: Any, actual: Any, tolerance: float | None = None,
     return next(_differences(expected, actual, tolerance, path), None)
 
 
+def named_parts(title: str, expected: Mapping[str, Any], actual: Mapping[str, Any]) -> list[tuple[str, Any, Any]]:
+    """Values by the names by which the program reaches them, as parts to compare, each with its own title. A name that begins with
+    a dot is an attribute of the object that is called.
+
+    >>> named_parts("after the call", {".cache": 1, "total": 2}, {".cache": 1, "total": 3})
+    [('after the call, `self.cache`', 1, 1), ('after the call, `total`', 2, 3)]
+    """
+    if list(expected) != list(actual):
+        return [(title, expected, actual)]
+    names = {name: f"self{name}" if name.startswith(".") else name for name in expected}
+    return [(f"{title}, `{shown}`", expected[name], actual[name]) for name, shown in names.items()]
+
+
 def _differences(expected: Any, actual: Any, tolerance: float | None, path: str) -> Iterator[Difference]:
     if isinstance(expected, torch.Tensor) and isinstance(actual, torch.Tensor):
         words = _of_tensors(expected, actual, tolerance)

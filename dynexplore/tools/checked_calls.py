@@ -33,7 +33,7 @@ from dynexplore.engine import events as ev
 from dynexplore.engine.runtime.call_snapshot import CallSnapshot
 from dynexplore.engine.runtime.optimized import name_of
 from dynexplore.session import torch_compiled
-from dynexplore.tools.accuracy import Difference, first_difference
+from dynexplore.tools.accuracy import Difference, first_difference, named_parts
 from dynexplore.tools.wrong_operator import WrongOperator, wrong_operator
 from dynexplore.views.counts import plural
 
@@ -252,7 +252,7 @@ def _difference(eager: _Eager, value: Any, error: Exception | None, arguments: A
     parts = [
         ("the value", eager.value, _detached(value)),
         ("the arguments afterwards", _tensors(eager.arguments), _tensors(_detached(arguments))),
-        *([] if eager.is_random else [("the module's", eager.state, state)]),
+        *([] if eager.is_random else named_parts("after the call", eager.state, state)),
     ]
     differences = (first_difference(expected, actual, allowed, title) for title, expected, actual in parts)
     return next(filter(None, differences), None)

@@ -46,7 +46,7 @@ from dynexplore.recording.memory import Memory
 from dynexplore.recording.recording import Recording
 from dynexplore.session import torch_compiled
 from dynexplore.session.session import watched_store
-from dynexplore.tools.accuracy import Difference, first_difference
+from dynexplore.tools.accuracy import Difference, first_difference, named_parts
 from dynexplore.tools.graph_failure import same_random_numbers
 from dynexplore.tools.process_memory import MemoryPeak, as_text
 from dynexplore.views import html_report
@@ -524,7 +524,7 @@ def _compared(expected: _Outcome, actual: _Outcome, tolerance: float | None) -> 
         ("the gradient of argument", expected.input_gradients, actual.input_gradients),
         ("the gradient of parameter", expected.reached["gradients"], actual.reached["gradients"]),
         *((f"after the call, argument {argument}", reference, candidate) for argument, reference, candidate in after),
-        ("the module's", expected.reached["state"], actual.reached["state"]),
+        *named_parts("after the call", expected.reached["state"], actual.reached["state"]),
     )
     differences = (first_difference(reference, candidate, tolerance, title) for title, reference, candidate in parts)
     return next(filter(None, differences), None)

@@ -48,6 +48,32 @@ def test_the_first_operator_that_differs() -> None:
     assert "backend='wrong_cos'" in str(first) and "Checked: 3 compiled calls, 0 as in eager mode." in seen.notices
 
 
+class Keeps(torch.nn.Module):
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self.name = name
+        setattr(self, name, torch.zeros(2))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        getattr(self, self.name).add_(torch.cos(x))
+        return x * 2
+
+
+def test_state_that_differs_is_named_as_the_program_names_it() -> None:
+    """A tensor that is an attribute of the module, and one that a function finds in a container."""
+    kept = {"last": torch.zeros(2)}
+
+    def keeps(x: torch.Tensor) -> torch.Tensor:
+        kept["last"].add_(torch.cos(x))
+        return x * 2
+
+    with dynexplore.watch(steps=False, check=True) as seen:
+        torch.compile(Keeps("cache"), backend=wrong_cos)(torch.zeros(2))
+        torch.compile(keeps, backend=wrong_cos)(torch.zeros(2))
+    words = [str(call.difference) for call in seen.wrong_calls]
+    assert [text.partition(" differs")[0] for text in words] == ["after the call, `self.cache`", "after the call, `kept['last']`"]
+
+
 def test_a_right_program_is_not_disturbed() -> None:
     """Buffers, gradients, random numbers, changed arguments, graphs that autograd still needs: as without the check."""
 
