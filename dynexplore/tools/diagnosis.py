@@ -101,8 +101,9 @@ class Diagnosis:
     `failing` is the first stage that raised or differed from eager; None if all agree. `advice` is the next step. `unsteady`
     describes where eager itself is nondeterministic ("" for a deterministic program). `memory` is the memory of the graphs in
     forward and backward (`recording.memory`); empty if AOTAutograd was not run, and for torch.compile. `engine` is whose capture
-    was tried, `dynamic` its option for sizes, `calls` how many inputs were tried. `freed` are the positions of results that no
-    backward began at, because the call's own one had freed their graph when it was compiled.
+    was tried, `dynamic` its option for sizes, `calls` how many inputs were tried. `freed` are the positions of results whose
+    gradients were not compared, because the call's own backward frees their graph once it is compiled; `results` is the number of
+    results.
     """
 
     function: str
@@ -114,6 +115,7 @@ class Diagnosis:
     dynamic: bool | None = None
     calls: int = 1
     freed: tuple[int, ...] = ()
+    results: int = 1
 
     @property
     def failing(self) -> Stage | None:
@@ -154,15 +156,17 @@ class Diagnosis:
         steady = ["", *steady] if self.unsteady else []
         if self.failing is None:
             tested = "Every stage that could be tested" if self._missing() else "Every stage"
-            agree = f"{tested} {'runs' if steady else 'matches plain Python'}."
+            agree = f"{tested} {'runs' if steady else 'matches plain Python'}{', as far as it was compared' if self.freed else ''}."
             return [*steady, "", agree, *self._freed(), *self._not_tried(), *self._missing(), *self._memory()]
         return [*steady, "", f"First failing stage: {self.failing.layer}", f"  {self.failing.failure}", f"  next: {self.advice}"]
 
     def _freed(self) -> list[str]:
+        """Which gradients were not compared, and why."""
         if not self.freed:
             return []
-        named = ("result " if len(self.freed) == 1 else "results ") + ", ".join(map(str, self.freed))
-        why = f"No gradients were compared for {named}: the call's own backward freed the graph. "
+        listed = ", ".join(map(str, self.freed))
+        named = "the result" if self.results == 1 else f"result {listed}" if len(self.freed) == 1 else f"results {listed}"
+        why = f"No gradients were compared for {named}: the call's own backward frees the graph. "
         shared = "With AOTAutograd, all results of a compiled function share one graph: a second backward raises, even where eager"
         return [f"{why}{shared} mode runs it; retain_graph=True keeps the graph."]
 
@@ -273,51 +277,66 @@ class _Search:
         by_torch = failing == "capture" and self.engine == TORCH
         advice = _advice("capture by torch.compile" if by_torch else failing, self.backend)
         name = optimized.name_of(self.fn)
-        freed = tuple(sorted(self.freed))
-        return Diagnosis(name, tuple(stages), advice, unsteady, memory, self.engine, self.dynamic, len(self.starts), freed)
+        freed, results = tuple(sorted(self.freed)), len(tree_leaves(expected[0].value)) if expected else 1
+        return Diagnosis(name, tuple(stages), advice, unsteady, memory, self.engine, self.dynamic, len(self.starts), freed, results)
 
     def _stage(self, layer: str, backend: str | CompilerFn, expected: list[_Outcome], is_unsteady: bool) -> Stage:
         """Run one more layer: the first call, the next one with the same inputs, then the further ones."""
-        try:
-            return self._tried_once(layer, backend, expected, is_unsteady)
-        except _GraphFreedError:  # a compiled function has one graph for all of its results
-            self._expect_less(backend, expected)
-            return self._tried_once(layer, backend, expected, is_unsteady)
-
-    def _expect_less(self, backend: str | CompilerFn, expected: list[_Outcome]) -> None:
-        """Begin backwards only at results whose graph is still there when the compiled call has returned."""
-        called = self.compiled(backend, self.dynamic)
-        for at, start in enumerate(self.starts):
-            with _as_compilers_are_tested(backend):
-                sources = set(expected[at].sources).intersection(_sources_of(called, start))
-            self.freed.update(set(expected[at].sources) - sources)
-            expected[at] = _observe(self.fn, start, tuple(sorted(sources)))[0]
-
-    def _tried_once(self, layer: str, backend: str | CompilerFn, expected: list[_Outcome], is_unsteady: bool) -> Stage:
         name = resolve(backend).name
         allowed = _ANY if is_unsteady else self.tolerance
         measured = _Measured()
         try:
-            called = self.compiled(backend, self.dynamic)
-            with _as_compilers_are_tested(backend):
-                with measured:
-                    outcome = _observe(called, self.starts[0], expected[0].sources)[0]
-                again, second = _observe(called, self.starts[0], expected[0].sources)
-                difference = _compared(expected[0], outcome, allowed) or _compared(expected[0], again, allowed)
-                failure = str(difference or "")
-                for number, (start, reference) in enumerate(zip(self.starts[1:], expected[1:], strict=True), 2):
-                    difference = None if failure else _compared(
-                        reference, _observe(called, start, reference.sources)[0], allowed
-                    )
-                    failure = failure or (f"in call {number}, {difference}" if difference else "")
+            failure, second = self._tried(backend, expected, allowed, measured)
         except MissingCompiler as error:
             return dataclasses.replace(measured.stage(layer, name, ""), missing=str(error))
-        except _GraphFreedError:
-            raise
         except Exception as error:  # any exception is a finding
             absent = missing_compiler(error)
             return dataclasses.replace(measured.stage(layer, name, "" if absent else _words(error)), missing=absent)
         return measured.stage(layer, name, failure, second)
+
+    def _tried(
+        self, backend: str | CompilerFn, expected: list[_Outcome], allowed: float | None, measured: _Measured
+    ) -> tuple[str, float]:
+        """The failure of one more layer, and the time of its second call. If the call runs a backward itself, a compiled one may
+        free graphs that eager mode keeps: then fewer results are the beginning of a backward, in both.
+        """
+        try:
+            return self._tried_once(backend, expected, allowed, measured)
+        except RuntimeError as error:
+            if not _is_freed(error) or not any(outcome.ran_backward for outcome in expected):
+                raise
+        fewer, freed = self._with_fewer_sources(backend, expected)
+        failure, second = self._tried_once(backend, fewer, allowed, measured)
+        if not failure:
+            expected[:] = fewer
+            self.freed |= freed
+        return failure, second
+
+    def _with_fewer_sources(self, backend: str | CompilerFn, expected: list[_Outcome]) -> tuple[list[_Outcome], set[int]]:
+        """What to expect of backwards from the results whose graph is still there after the compiled call; the other results."""
+        called = self.compiled(backend, self.dynamic)
+        fewer, freed = [], set()
+        for start, outcome in zip(self.starts, expected, strict=True):
+            with _as_compilers_are_tested(backend):
+                sources = _sources_of(called, start, outcome.sources, _is_freed)
+            freed |= set(outcome.sources).difference(sources)
+            fewer.append(dataclasses.replace(_observe(self.fn, start, sources)[0], ran_backward=outcome.ran_backward))
+        return fewer, freed
+
+    def _tried_once(
+        self, backend: str | CompilerFn, expected: list[_Outcome], allowed: float | None, measured: _Measured
+    ) -> tuple[str, float]:
+        called = self.compiled(backend, self.dynamic)
+        with _as_compilers_are_tested(backend):
+            with measured:
+                outcome = _observe(called, self.starts[0], expected[0].sources)[0]
+            again, second = _observe(called, self.starts[0], expected[0].sources)
+            difference = _compared(expected[0], outcome, allowed) or _compared(expected[0], again, allowed)
+            failure = str(difference or "")
+            for number, (start, reference) in enumerate(zip(self.starts[1:], expected[1:], strict=True), 2):
+                difference = None if failure else _compared(reference, _observe(called, start, reference.sources)[0], allowed)
+                failure = failure or (f"in call {number}, {difference}" if difference else "")
+        return failure, second
 
 
 def _memory_of(fn: Any, start: CallSnapshot, sources: tuple[int, ...]) -> Memory:
@@ -368,13 +387,16 @@ def _advice(layer: str, backend: str | CompilerFn) -> str:
 
 @dataclass(slots=True)
 class _Outcome:
-    """The result of one call, and everything that it mutated. `sources`: the positions of the results that a backward began at."""
+    """The result of one call, and everything that it mutated. `sources`: the positions of the results that a backward began at;
+    `ran_backward`: whether the plain call itself runs one.
+    """
 
     value: Any
     arguments: Any
     input_gradients: list[torch.Tensor | None]
     reached: dict[str, dict[str, torch.Tensor]]
     sources: tuple[int, ...]
+    ran_backward: bool = False
 
 
 def _run_plain(fn: Any, starts: list[CallSnapshot], tolerance: float | None) -> tuple[Stage, list[_Outcome] | None, str]:
@@ -432,10 +454,6 @@ def _as_compilers_are_tested(backend: Any) -> Iterator[None]:
         yield
 
 
-class _GraphFreedError(Exception):
-    """A backward of the diagnosis found that the call's own had used up the graph."""
-
-
 def _observe(called: Any, start: CallSnapshot, sources: tuple[int, ...] | None = None) -> tuple[_Outcome, float]:
     """Call, and run a backward from these results; None: from all that have a graph."""
     args, kwargs = start.fresh()
@@ -444,12 +462,7 @@ def _observe(called: Any, start: CallSnapshot, sources: tuple[int, ...] | None =
         begun = time.perf_counter()
         value = called(*args, **kwargs)
         sources = _with_graph(value) if sources is None else sources
-        try:
-            _run_backward(value, sources)
-        except RuntimeError as error:
-            if _is_used_up(error):
-                raise _GraphFreedError from error
-            raise
+        _run_backward(value, sources)
         seconds = time.perf_counter() - begun
     finally:
         native.leave(outer)
@@ -463,28 +476,58 @@ def _observe_plain(fn: Any, start: CallSnapshot, measured: contextlib.AbstractCo
     frees what the graph saved, and its optimizer changes it. Whether a graph allows one, only a backward tells: to read what it
     saved runs hooks (a checkpoint computes its forward again).
     """
+    backwards: list[None] = []
+    called = functools.partial(_noting_backwards, backwards, fn)
     try:
         with measured or contextlib.nullcontext():
-            return _observe(fn, start)[0]
-    except _GraphFreedError:
-        return _observe(fn, start, _sources_of(fn, start))[0]
+            outcome = _observe(called, start)[0]
+    except RuntimeError as error:
+        if not _is_used_up(error):
+            raise
+        outcome = _observe(called, start, _sources_of(fn, start))[0]
+    return dataclasses.replace(outcome, ran_backward=bool(backwards))
 
 
-def _sources_of(fn: Any, start: CallSnapshot) -> tuple[int, ...]:
+def _noting_backwards(backwards: list[None], fn: Any, /, *args: Any, **kwargs: Any) -> Any:
+    """Call in plain Python, and note each backward that begins meanwhile: all of them pass one function of torch."""
+    namespace = vars(torch.autograd)
+    engine = namespace.get(_RUN_BACKWARD)
+    if engine is None:  # another torch: no backward is noted, so that no result is left out
+        return fn(*args, **kwargs)
+
+    @functools.wraps(engine)
+    def counting(*roots: Any, **options: Any) -> Any:
+        backwards.append(None)
+        return engine(*roots, **options)
+
+    namespace[_RUN_BACKWARD] = counting
+    try:
+        return fn(*args, **kwargs)
+    finally:
+        namespace[_RUN_BACKWARD] = engine
+
+
+_RUN_BACKWARD = "_engine_run_backward"
+
+
+def _sources_of(
+    fn: Any, start: CallSnapshot, among: tuple[int, ...] | None = None, is_left_out: Callable[[RuntimeError], bool] | None = None
+) -> tuple[int, ...]:
     """The positions of the results that a backward can begin at, tried on a further call: in groups, halved where they fail."""
+    is_left_out = is_left_out or _is_used_up
     args, kwargs = start.fresh()
     outer = native.enter(None)
     try:
         value = fn(*args, **kwargs)
         sources: list[int] = []
-        waiting = [_with_graph(value)]
+        waiting = [_with_graph(value) if among is None else among]
         while waiting:
             group = waiting.pop()
             try:
                 _run_backward(value, group, retain_graph=True)
                 sources += group
             except RuntimeError as error:
-                if not _is_used_up(error):
+                if not is_left_out(error):
                     raise
                 middle = len(group) // 2
                 waiting += [group[:middle], group[middle:]] if middle else []
@@ -495,7 +538,12 @@ def _sources_of(fn: Any, start: CallSnapshot) -> tuple[int, ...]:
 
 def _is_used_up(error: RuntimeError) -> bool:
     """Whether a backward failed because the graph's saved tensors were freed, or changed in place."""
-    return any(words in str(error) for words in ("backward through the graph a second time", "modified by an inplace operation"))
+    return _is_freed(error) or "modified by an inplace operation" in str(error)
+
+
+def _is_freed(error: RuntimeError) -> bool:
+    """Whether a backward failed because an earlier one had freed the graph."""
+    return "Trying to backward through the graph a second time" in str(error)
 
 
 def _with_graph(value: Any) -> tuple[int, ...]:

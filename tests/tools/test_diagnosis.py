@@ -12,6 +12,7 @@ from torch.utils.checkpoint import checkpoint
 
 import dynexplore
 from dynexplore.engine.aliasing import lower_indexing
+from dynexplore.engine.runtime.backends import resolve
 from dynexplore.engine.runtime.call_snapshot import CallSnapshot
 from dynexplore.engine.translate import dispatch
 from dynexplore.engine.variables.scalars.constant import ConstantVariable
@@ -245,12 +246,105 @@ def test_a_joint_graph_that_the_call_has_freed_is_no_failure() -> None:
     x = torch.ones(3, requires_grad=True)
     found = dynexplore.diagnose(step, x, backend="aot_eager")
     assert found.failing is None and [stage.layer for stage in found.stages] == ["plain Python", "capture", "AOTAutograd"], found
-    assert found.freed == (0,) and "No gradients were compared for result 0: the call's own backward freed" in str(found)
+    assert found.freed == (0,) and "No gradients were compared for result 0: the call's own backward frees" in str(found)
+    assert "matches plain Python, as far as it was compared." in str(found)
 
     def apart(x: Any) -> Any:
         return x + weight, x.sin() * x
 
     assert not dynexplore.diagnose(apart, x, backend="aot_eager").freed
+
+    def alone(x: Any) -> Any:
+        logits = x + weight
+        logits.square().sum().backward()
+        return logits
+
+    assert "No gradients were compared for the result: " in str(dynexplore.diagnose(alone, x, backend="aot_eager"))
+
+
+def writes_what_is_saved(graph: torch.fx.GraphModule, inputs: Any) -> Any:
+    """A backend that changes a result in place, although the backward needs it."""
+
+    def run(*given: Any) -> Any:
+        results = graph(*given)
+        with torch.no_grad():
+            results[0].mul_(1.0)
+        return results
+
+    return run
+
+
+def frees_its_graph(graph: torch.fx.GraphModule, inputs: Any) -> Any:
+    """A backend that runs a backward which the program does not."""
+
+    def run(*given: Any) -> Any:
+        results = graph(*given)
+        torch.autograd.grad(results[0].sum(), given[0])
+        return results
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("backend", "steps", "words"),
+    [
+        (writes_what_is_saved, False, "modified by an inplace operation"),
+        (writes_what_is_saved, True, "modified by an inplace operation"),
+        (frees_its_graph, False, "backward through the graph a second time"),
+    ],
+)
+def test_a_backend_that_breaks_a_graph_is_at_fault(backend: Any, steps: bool, words: str) -> None:
+    """Eager mode can run the backward, and the program runs none that could have freed the graph. If it does, only what is freed is
+    left alone, not what is written to.
+    """
+
+    def program(x: Any) -> Any:
+        if steps:
+            x.detach().requires_grad_().square().sum().backward()
+        return x.exp()
+
+    layer, text, found = diagnosed(program, torch.ones(3, requires_grad=True), backend=backend)
+    assert layer == "backend" and words in text, text
+    assert not found.freed and "No gradients" not in text
+
+
+def test_a_later_call_that_raises_is_a_finding(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where the first call had freed its graph, so that a further one tries which results are left."""
+    weight, calls = torch.nn.Parameter(torch.ones(3)), itertools.count()
+
+    def fails_later(graph: torch.fx.GraphModule, inputs: Any) -> Any:
+        compiled = resolve("aot_eager")(graph, inputs)
+
+        def run(*given: Any) -> Any:
+            if next(calls):
+                raise ValueError("not today")
+            return compiled(*given)
+
+        return run
+
+    def step(x: Any) -> Any:
+        logits = x + weight
+        logits.square().sum().backward()
+        return logits
+
+    monkeypatch.setattr(diagnosis, "_layers", lambda _: [("backend", fails_later)])
+    layer, text, found = diagnosed(step, torch.ones(3, requires_grad=True), backend=fails_later)
+    assert layer == "backend" and "ValueError: not today" in text and not found.freed, text
+
+
+@pytest.mark.plain("fails before anything is captured")
+def test_a_backward_that_is_possible_only_at_first_is_shown_in_autograd_s_words() -> None:
+    """A second run of plain Python may find its graph freed: no name of the diagnosis's own is shown."""
+    runs = itertools.count()
+
+    def sometimes(x: Any) -> Any:
+        logits = x.exp()
+        if next(runs):
+            logits.sum().backward()
+        return logits
+
+    layer, text, _ = diagnosed(sometimes, torch.ones(3, requires_grad=True))
+    assert layer == "plain Python" and "RuntimeError: Trying to backward through the graph a second time" in text, text
 
 
 @pytest.mark.plain("fails before anything is captured")
