@@ -13,7 +13,14 @@ from __future__ import annotations
 import gc
 from collections import OrderedDict, deque
 from collections.abc import Iterator
-from types import MappingProxyType, MethodDescriptorType, ModuleType, WrapperDescriptorType
+from types import (
+    GetSetDescriptorType,
+    MappingProxyType,
+    MemberDescriptorType,
+    MethodDescriptorType,
+    ModuleType,
+    WrapperDescriptorType,
+)
 from typing import Any
 
 from dynexplore.engine.native import made_dictionary, names_of_class
@@ -55,6 +62,18 @@ def instance_dict(value: object) -> dict[str, Any]:
     if offset and not flags & _MANAGED_DICT:
         return {}
     return object.__getattribute__(value, "__dict__")  # type: ignore[no-any-return]
+
+
+def has_plain_dict(cls: type[Any]) -> bool:
+    """Whether the `__dict__` of instances is their own dictionary: no property of the program has that name.
+
+    >>> class Own:
+    ...     __dict__ = property(lambda self: 1 / 0)
+    >>> has_plain_dict(type("Plain", (), {})), has_plain_dict(ModuleType), has_plain_dict(Own), has_plain_dict(int)
+    (True, True, False, False)
+    """
+    descriptor = next((class_dict(base)["__dict__"] for base in class_mro(cls) if "__dict__" in class_dict(base)), None)
+    return type(descriptor) is GetSetDescriptorType or type(descriptor) is MemberDescriptorType
 
 
 def is_a(value: object, *classes: type[Any]) -> bool:

@@ -169,7 +169,7 @@ def _words_of_gradients(match: re.Match[str], scope: Scope) -> Words:
     return f"{plain_source(match[1])} (requires_grad)", "torch tensor", match[2], "0" if match[2] == "1" else "1"
 
 
-def _words_ofkey_at(match: re.Match[str], scope: Scope) -> Words:
+def _words_of_key_at(match: re.Match[str], scope: Scope) -> Words:
     keys, source, index, expected = match.groups()
     return plain_source(f"{keys}[{index}]"), "DICT_KEY", expected, _shown(key_at(source, int(index), scope))
 
@@ -209,7 +209,7 @@ _FORMS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str], Scope], Words | No
         lambda match, scope: (f"{plain_source(match[1])} (class)", "torch tensor", "a tensor of another class", match[2]),
     ),
     (re.compile(r"tensor '(.*?)' requires_grad mismatch\. expected requires_grad=([01])"), _words_of_gradients),
-    (re.compile(r"^(list\(dict\.keys\((.*)\)\))\[(\d+)\] == (.*)$"), _words_ofkey_at),
+    (re.compile(r"^(list\(dict\.keys\((.*)\)\))\[(\d+)\] == (.*)$"), _words_of_key_at),
     (re.compile(r"^(.*?) == (.*)$"), _words_of_equality),
     (re.compile(r"^(len\(.*\)) != (\d+)$"), _words_of_equality),
 )

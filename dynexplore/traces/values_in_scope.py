@@ -2,7 +2,7 @@
 
 The idea: torch's text names a place (`L['model'].layers[0]`), and the locals and globals of the call are known. A value is looked
 up where no code of the program runs: in the locals and globals, in instance dicts, under keys of plain dicts, at indices of plain
-lists and tuples, and nowhere else.
+lists and tuples, and nowhere else. A dict is asked only if all of its keys are plain: any other may have an `__eq__` of the user.
 
 In: the text of a source, and a scope. Out: the value, or UNKNOWN. PyTorch's counterpart: none; a guard evaluates its own text.
 """
@@ -13,6 +13,17 @@ import re
 from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Any
+
+from dynexplore.engine.raw_attributes import (
+    class_dict,
+    class_module,
+    class_mro,
+    class_qualname,
+    has_plain_dict,
+    has_python_getattribute,
+    instance_dict,
+    is_a,
+)
 
 Scope = tuple[Mapping[str, Any], Mapping[str, Any]]
 """The locals and globals of a call."""
@@ -56,16 +67,45 @@ def length_at(source: str, scope: Scope) -> Any:
 
 def _inside(value: Any, name: str | None, key: str | None, index: str | None) -> Any:
     if name is not None:
-        try:
-            attributes = object.__getattribute__(value, "__dict__")
-        except AttributeError:
-            return UNKNOWN
-        return attributes.get(name, UNKNOWN) if type(attributes) is dict else UNKNOWN
+        return _attribute(value, name)
     if key is not None:
-        return value.get(key, UNKNOWN) if type(value) is dict else UNKNOWN
+        return _item(value, key)
     if type(value) in (list, tuple) and int(index or 0) < len(value):
         return value[int(index or 0)]
     return UNKNOWN
+
+
+def _attribute(value: Any, name: str) -> Any:
+    """An attribute in an instance dict, where Python finds it there: no data descriptor of the class is before it.
+
+    >>> class Squares:
+    ...     n = property(lambda self: 1 / 0)
+    >>> squares = Squares()
+    >>> vars(squares).update(n=2, m=3)
+    >>> _attribute(squares, "m"), _attribute(squares, "n") is UNKNOWN
+    (3, True)
+    """
+    kind = type(value)
+    if is_a(value, type) or not has_plain_dict(kind) or has_python_getattribute(kind) or _has_data_descriptor(kind, name):
+        return UNKNOWN
+    return _item(instance_dict(value), name)
+
+
+def _has_data_descriptor(kind: type[Any], name: str) -> bool:
+    """Whether a class has an attribute of the name that Python asks before the instance dict."""
+    descriptor = next((class_dict(base)[name] for base in class_mro(kind) if name in class_dict(base)), None)
+    return any({"__set__", "__delete__"}.intersection(class_dict(base)) for base in class_mro(type(descriptor)))
+
+
+def _item(value: Any, key: str) -> Any:
+    """The value under a key of a plain dict whose keys are all plain."""
+    if type(value) is not dict or len(value) > _MOST_KEYS or not all(type(name) is str or type(name) is int for name in value):
+        return UNKNOWN
+    return value.get(key, UNKNOWN)
+
+
+_MOST_KEYS = 10_000
+"""A larger dict is not asked: looking at all of its keys would take too long."""
 
 
 def key_at(source: str, index: int, scope: Scope) -> Any:
@@ -90,4 +130,4 @@ def sizes_at(source: str, scope: Scope) -> list[str]:
 
 def is_plain_tensor(value: Any) -> bool:
     """Whether a value is a tensor of torch's own classes, whose methods run no user code. This file reads logs without torch."""
-    return f"{type(value).__module__}.{type(value).__qualname__}" in ("torch.Tensor", "torch.nn.parameter.Parameter")
+    return f"{class_module(type(value))}.{class_qualname(type(value))}" in ("torch.Tensor", "torch.nn.parameter.Parameter")

@@ -77,7 +77,14 @@ ONLY = {
         "dynexplore.engine.records",
         "dynexplore.engine.bytecode.opcodes",
     ),
-    "dynexplore.traces": ("dynexplore.traces", "dynexplore.recording", "dynexplore.engine.events", "dynexplore.engine.errors"),
+    # `traces` also looks up the values that a watched program has, without running its code
+    "dynexplore.traces": (
+        "dynexplore.traces",
+        "dynexplore.recording",
+        "dynexplore.engine.events",
+        "dynexplore.engine.errors",
+        "dynexplore.engine.raw_attributes",
+    ),
     "dynexplore.ranks": (
         "dynexplore.ranks",
         "dynexplore.recording",
