@@ -581,13 +581,15 @@ class GuardPrice:
 @record()
 class CheckPrice:
     """One guard of torch.compile, checked by itself: its kind, the source that it checks ("": no single value), the check as torch
-    prints it, and seconds per check.
+    prints it, and seconds per check. `relations` is how many relations between sizes and strides it checks at once (0: none);
+    `check` is then the first of them.
     """
 
     kind: str
     source: str
     check: str
     seconds: float
+    relations: int = 0
 
 
 @record()

@@ -21,7 +21,7 @@ from dynexplore.views.targets_table import Function, functions_of
 
 _MOST_ENTRIES = 3
 _MOST_VALUES = 3
-_WIDEST = 60
+_WIDEST = 80
 _WORTH = 0.1
 """The part of a check that a filter or a value has to make up to be listed."""
 
@@ -73,12 +73,16 @@ def _check_lines(timed: ev.GuardsTimed) -> list[str]:
         return []
     named = [f"{_check(price)} {microseconds(price.seconds)}" for price in costly]
     others = sum(price.seconds for price in checks[len(costly) :])
-    count = f"{plural(len(checks) - len(costly), 'other guard')}" if costly else f"none takes a tenth; {len(checks)} take"
-    named.append(f"{count} {microseconds(others)} in total")
+    if len(checks) > len(costly):
+        named.append(f"{plural(len(checks) - len(costly), 'other guard')} {microseconds(others)} in total")
+    if not costly:
+        each = f"all {len(checks)} together take" if len(checks) > 1 else "the only one takes"
+        named = [f"no single guard takes a tenth of the check; {each} {microseconds(others)}"]
     rest = max(timed.seconds - sum(price.seconds for price in checks), 0.0)
     alone = "that is not timed alone" if timed.unchecked == 1 else "that are not timed alone"
     together = f" and {plural(timed.unchecked, 'guard')} {alone}" if timed.unchecked else ""
-    return ["single guards: " + ", ".join(named), f"reading the values{together}: {microseconds(rest)}"]
+    first = "single guards: " * bool(costly) + ", ".join(named)
+    return [first, f"reading the values{together}: {microseconds(rest)}"]
 
 
 def _check(price: ev.CheckPrice) -> str:
@@ -88,9 +92,13 @@ def _check(price: ev.CheckPrice) -> str:
     ('TENSOR_MATCH of `x`', 'GLOBAL_STATE')
     >>> _check(ev.CheckPrice("LAMBDA_GUARD", "", "2 <= x.size()[0]", 0))
     'LAMBDA_GUARD `2 <= x.size()[0]`'
+    >>> _check(ev.CheckPrice("LAMBDA_GUARD", "", "2 <= x.size()[0]", 0, 7))
+    '7 relations between sizes and strides, such as `2 <= x.size()[0]`,'
     """
     if price.source:
         return f"{price.kind} of `{price.source}`"
+    if price.relations > 1:
+        return f"{price.relations} relations between sizes and strides, such as `{ev.clip(price.check, _WIDEST)}`,"
     return f"{price.kind} `{ev.clip(price.check, _WIDEST)}`" if price.kind == "LAMBDA_GUARD" else price.kind
 
 
@@ -117,7 +125,13 @@ def prices_of(recording: Recording) -> list[dict[str, Any]]:
                 {"source": price.source, "guards": price.guards, "us": round(price.seconds * 1e6, 3)} for price in timed.values
             ],
             "checks": [
-                {"kind": price.kind, "source": price.source, "check": price.check, "us": round(price.seconds * 1e6, 3)}
+                {
+                    "kind": price.kind,
+                    "source": price.source,
+                    "check": price.check,
+                    "us": round(price.seconds * 1e6, 3),
+                    **({"relations": price.relations} if price.relations else {}),
+                }
                 for price in timed.checks
             ],
             "unchecked": timed.unchecked,

@@ -2,13 +2,15 @@
 
 The idea: the guard tree of a new entry is checked many times against the locals of the call that it was compiled for, which it
 matches. To price a value, torch copies the tree without its source, and the copy is checked in the same way: the difference is
-the price. To price a single guard (a leaf of torch's tree), it is called with the value that its source evaluates to, and the cost
-of calling a guard that only compares a pointer is subtracted. Guards that compare several values (aliasing, symbolic shapes) keep
-state between calls, so that they have a price only together with reading the values. To price a filter, torch builds the guards
+the price. To price a single guard (a leaf of torch's tree), it is called with the value of its source, and the cost of calling a
+guard that only compares a pointer is subtracted. The value is looked up without running code of the program; a guard whose value is
+not found so has no price of its own. Guards that compare several values (aliasing) keep state between calls, so that they have a
+price only together with reading the values. To price a filter, torch builds the guards
 again from the ones that the filter keeps. Nothing is modeled: torch checks unchanged modules by one tag on their dictionaries, so
 that a sum over guards would be far from the truth.
 
-The fastest of several rounds counts, and the cost of calling a check without guards is subtracted. It is opt-in
+The fastest of several rounds counts, and the cost of calling a check without guards is subtracted. A guard may call an `__eq__` of
+the program: whatever it raises ends the price of that guard, and never reaches the program. It is opt-in
 (`watch(guard_prices=True)`), because a filter costs as much as building the guards.
 
 In: torch's `CheckFunctionManager` for an entry, its class's constructor, and the arguments of that.
@@ -26,14 +28,16 @@ import itertools
 import time
 from collections.abc import Callable, Iterable, Iterator
 from types import CodeType
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 
 from dynexplore.engine import events as ev
 from dynexplore.traces.torch_words import plain_source
+from dynexplore.traces.values_in_scope import UNKNOWN, value_at
 from dynexplore.watching import private_torch
-from dynexplore.watching.safe_reads import ABSENT
+
+T = TypeVar("T")
 
 FILTERS = (
     "skip_guard_on_inbuilt_nn_modules_unsafe",
@@ -51,24 +55,42 @@ SECONDS = 2.0
 
 MOST_VALUES = 24
 
+_HOOKS = "torch._functorch.aot_autograd.utils.top_saved_tensors_hooks"
+"""How torch prints the guard on hooks for saved tensors, whose class is that of any guard that calls a Python function."""
+
 
 def measured(manager: Any, code: CodeType, output: Any, build: Callable[..., None]) -> Callable[..., ev.Event]:
-    """Measure the guards of an entry; `build` is the constructor of the manager's class, as torch has it."""
+    """Measure the guards of an entry; `build` is the constructor of the manager's class, as torch has it.
+
+    Raises RuntimeError if the check of all guards raises.
+    """
+    try:
+        return _measured(manager, code, output, build)
+    except Exception as error:  # a check may run code of the program, which may raise anything
+        raise RuntimeError(f"the check of the guards raised {type(error).__name__}") from error
+
+
+def _measured(manager: Any, code: CodeType, output: Any, build: Callable[..., None]) -> Callable[..., ev.Event]:
     root, values, until = manager.guard_manager.root, output.local_scope, time.perf_counter() + SECONDS
     empty = seconds_of(type(root)().check, values)
     whole = root.clone_manager(lambda _: True)
     seconds = max(seconds_of(whole.check, values) - empty, 0.0)
-    prices = tuple(_values(root, values, seconds + empty, until))
-    filters = tuple(_filters(manager, code, output, build, empty, until))
-    checks = tuple(_checks(manager, values, until))  # the last, as they are many: those that are not reached are counted
+    guards = _single_guards(root)
+    prices = _until_one_raises(_values(root, values, seconds + empty, until))
+    filters = _until_one_raises(_filters(manager, code, output, build, empty, until))
+    # the single guards are the last, as they are many: those that are not reached are counted
+    checks = _until_one_raises(_checks(manager, guards, values, until))
     return functools.partial(
-        ev.GuardsTimed,
-        seconds=max(seconds_of(root.check, values) - empty, 0.0),
-        values=prices,
-        checks=checks,
-        unchecked=_guards_below(root) + len(_epilogue(root)) - len(checks),
-        filters=filters,
+        ev.GuardsTimed, seconds=seconds, values=prices, checks=checks, unchecked=len(guards) - len(checks), filters=filters
     )
+
+
+def _until_one_raises(prices: Iterable[T]) -> tuple[T, ...]:
+    """The prices up to the first one that cannot be measured."""
+    before: list[T] = []
+    with contextlib.suppress(Exception):  # as in `measured`
+        before.extend(prices)
+    return tuple(before)
 
 
 def seconds_of(check: Callable[[Any], object], value: Any, round_seconds: float = SECONDS_OF_A_ROUND) -> float:
@@ -84,36 +106,43 @@ def seconds_of(check: Callable[[Any], object], value: Any, round_seconds: float 
     return best
 
 
-def _checks(manager: Any, values: Any, until: float) -> Iterator[ev.CheckPrice]:
+def _checks(manager: Any, guards: list[tuple[str, Any]], values: Any, until: float) -> Iterator[ev.CheckPrice]:
     """The price of each guard that can be called by itself. Those that are not reached in time are left out."""
-    root, scope = manager.guard_manager.root, {**private_torch.guard_scope(manager), "L": values}
+    root, scope = manager.guard_manager.root, (values, private_torch.guard_scope(manager).get("G", {}))
     pointer = type(root)()
     pointer.add_not_none_guard(["a pointer"], None)
     empty = seconds_of(pointer.get_leaf_guards()[0], values)
-    for source, guard in (*_leaves(root), *(("", guard) for guard in _epilogue(root))):
+    epilogue = {id(guard) for guard in _epilogue(root)}
+    for source, guard in guards:
         if time.perf_counter() > until:
             return
-        if private_torch.compares_several_values(guard):
+        value = value_at(source, scope) if source else values
+        if value is UNKNOWN or private_torch.compares_several_values(guard):
             continue
-        value = _evaluated(source, scope) if source else values
-        if value is not ABSENT and guard(value):
-            seconds = seconds_of(guard, value, SECONDS_OF_A_ROUND / 5)
-            shown = _shown(source) if source else ""
-            yield ev.CheckPrice(type(guard).__name__, shown, _printed(guard), max(seconds - empty, 0.0))
+        with contextlib.suppress(Exception):  # as in `measured`
+            if guard(value):
+                seconds = max(seconds_of(guard, value, SECONDS_OF_A_ROUND / 5) - empty, 0.0)
+                parts = guard.verbose_code_parts()
+                relations = len(parts) if id(guard) in epilogue else 0
+                shown = _shown(source) if source else ""
+                yield ev.CheckPrice(_kind_of(guard, parts), shown, _printed(parts), seconds, relations)
 
 
-def _evaluated(source: str, scope: dict[str, Any]) -> Any:
-    """The value of a source, or ABSENT if torch reads it in a way that is no Python expression."""
-    try:
-        return eval(source, scope)
-    except (LookupError, AttributeError, NameError, TypeError, SyntaxError):
-        return ABSENT
+def _kind_of(guard: Any, parts: list[str]) -> str:
+    return "AUTOGRAD_SAVED_TENSORS_HOOKS" if parts and parts[0].startswith(_HOOKS) else type(guard).__name__
 
 
-def _printed(guard: Any) -> str:
-    """A guard as torch prints it, without the line that needed it."""
-    parts = guard.verbose_code_parts()
+def _printed(parts: list[str]) -> str:
+    """A guard as torch prints it, the first part only, without the line that needed it."""
     return plain_source(parts[0].partition("  #")[0].strip()) if parts else ""
+
+
+def _single_guards(root: Any) -> list[tuple[str, Any]]:
+    """Each guard once, with the source of the value that it checks: one on several values is at each of them in torch's tree."""
+    guards: dict[int, tuple[str, Any]] = {}
+    for source, guard in (*_leaves(root), *(("", guard) for guard in _epilogue(root))):
+        guards.setdefault(id(guard), (source, guard))
+    return list(guards.values())
 
 
 def _leaves(root: Any) -> Iterator[tuple[str, Any]]:
@@ -180,18 +209,27 @@ def _filters(
             continue
         if time.perf_counter() > until:
             return
-        answers: list[bool] = []
+        with contextlib.suppress(Exception):  # as in `measured`; the other filters may be measured all the same
+            yield _filter(name, guard_filter, manager, code, output, build, empty)
 
-        def counting_filter(entries: Any, guard_filter: Any = guard_filter, answers: list[bool] = answers) -> list[bool]:
-            answers[:] = guard_filter(entries)
-            return answers
 
-        rebuilt = object.__new__(type(manager))
+def _filter(
+    name: str, guard_filter: Any, manager: Any, code: CodeType, output: Any, build: Callable[..., None], empty: float
+) -> ev.FilterPrice:
+    answers: list[bool] = []
+
+    def counting_filter(entries: Any) -> list[bool]:
+        answers[:] = guard_filter(entries)
+        return answers
+
+    rebuilt = object.__new__(type(manager))
+    try:
         with _unchanged(output.guards):
             build(rebuilt, code, output, None, None, counting_filter)
         seconds = max(seconds_of(rebuilt.guard_manager.root.check, output.local_scope) - empty, 0.0)
-        del rebuilt.guard_manager  # weak references to guarded objects keep its owner
-        yield ev.FilterPrice(name, sum(answers), len(answers), seconds)
+    finally:
+        vars(rebuilt).pop("guard_manager", None)  # weak references to guarded objects keep its owner
+    return ev.FilterPrice(name, sum(answers), len(answers), seconds)
 
 
 @contextlib.contextmanager

@@ -57,6 +57,22 @@ def test_the_costliest_single_guards_are_named() -> None:
     assert prices_of(recording)[0]["checks"][1] == {"kind": "LAMBDA_GUARD", "source": "", "check": "2 <= x.size()[0]", "us": 3.0}
 
 
+def test_single_guards_that_are_cheap_are_summed_up() -> None:
+    """None is named where none takes a tenth; a guard on several relations is not shown as the first of them."""
+    cheap = tuple(ev.CheckPrice("TYPE_MATCH", f"x{at}", "", 2e-8) for at in range(3))
+    for checks, line in (
+        (cheap, "no single guard takes a tenth of the check; all 3 together take 0.060 us"),
+        (cheap[:1], "no single guard takes a tenth of the check; the only one takes 0.020 us"),
+        (
+            (ev.CheckPrice("LAMBDA_GUARD", "", "2 <= x.size()[0]", 9e-7, 7),),
+            "single guards: 7 relations between sizes and strides, such as `2 <= x.size()[0]`, 0.90 us",
+        ),
+    ):
+        recording = Recording(title="made by hand")
+        recording.record(ev.GuardsTimed(frame=1, entry=1, seconds=1e-6, checks=checks))
+        assert price_lines(recording)[2].strip() == line
+
+
 def test_plain_data_is_in_microseconds() -> None:
     """Everything measured is there, the costliest entry first."""
     first, second = prices_of(recording(1e-6, 4e-6))
