@@ -103,7 +103,7 @@ class Diagnosis:
     forward and backward (`recording.memory`); empty if AOTAutograd was not run, and for torch.compile. `engine` is whose capture
     was tried, `dynamic` its option for sizes, `calls` how many inputs were tried. `freed` are the positions of results whose
     gradients were not compared, because the call's own backward frees their graph once it is compiled; `results` is the number of
-    results.
+    results. `is_complete` is False if the call can reach more objects than are restored between runs.
     """
 
     function: str
@@ -116,6 +116,7 @@ class Diagnosis:
     calls: int = 1
     freed: tuple[int, ...] = ()
     results: int = 1
+    is_complete: bool = True
 
     @property
     def failing(self) -> Stage | None:
@@ -154,9 +155,12 @@ class Diagnosis:
     def _conclusion(self) -> list[str]:
         steady = [f"Values could not be compared: plain Python returns a different value each time ({self.unsteady})."]
         steady = ["", *steady] if self.unsteady else []
+        if not self.is_complete:
+            steady += ["", "The call can reach more objects than are restored between runs: a later run may find changed state."]
         if self.failing is None:
             tested = "Every stage that could be tested" if self._missing() else "Every stage"
-            agree = f"{tested} {'runs' if steady else 'matches plain Python'}{', as far as it was compared' if self.freed else ''}."
+            matches = "runs" if self.unsteady else "matches plain Python"
+            agree = f"{tested} {matches}{', as far as it was compared' if self.freed else ''}."
             return [*steady, "", agree, *self._freed(), *self._not_tried(), *self._missing(), *self._memory()]
         return [*steady, "", f"First failing stage: {self.failing.layer}", f"  {self.failing.failure}", f"  next: {self.advice}"]
 
@@ -278,7 +282,10 @@ class _Search:
         advice = _advice("capture by torch.compile" if by_torch else failing, self.backend)
         name = optimized.name_of(self.fn)
         freed, results = tuple(sorted(self.freed)), len(tree_leaves(expected[0].value)) if expected else 1
-        return Diagnosis(name, tuple(stages), advice, unsteady, memory, self.engine, self.dynamic, len(self.starts), freed, results)
+        complete = all(start.is_complete for start in self.starts)
+        return Diagnosis(
+            name, tuple(stages), advice, unsteady, memory, self.engine, self.dynamic, len(self.starts), freed, results, complete
+        )
 
     def _stage(self, layer: str, backend: str | CompilerFn, expected: list[_Outcome], is_unsteady: bool) -> Stage:
         """Run one more layer: the first call, the next one with the same inputs, then the further ones."""

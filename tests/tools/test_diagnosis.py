@@ -170,6 +170,23 @@ TOTAL = 0
 KEPT = torch.zeros(6)
 
 
+MANY = [[at] for at in range(30_000)]
+
+
+@pytest.mark.plain("state is noted and restored around any run")
+def test_state_beyond_the_limit_is_told() -> None:
+    """Not everything can be restored: this is said, and what the function itself names is restored all the same."""
+
+    def counts(x: Any) -> Any:
+        COUNTED.append(len(MANY))
+        return x * len(COUNTED)
+
+    layer, text, found = diagnosed(counts, X)
+    assert layer is None and not found.unsteady and not COUNTED
+    assert "The call can reach more objects than are restored between runs" in text
+    assert "more objects" not in diagnosed(model, X)[1]
+
+
 def test_a_training_step_runs_its_own_backward() -> None:
     """A loss that the call itself differentiated is not differentiated again; the gradients that it left are compared."""
     net = torch.nn.Linear(4, 2)

@@ -6,7 +6,8 @@ it can reach is restored in place, because code may refer to it from anywhere.
 
 In: a function, bound method or module, and its arguments. Out: `fresh()`: arguments for one more run; `reached()`: the state after
 that run. Restored are modules, optimizers and random number generators among the arguments, and everything that the function
-reaches from its closure, its globals and the object that it is bound to (function_environment.py, reachable_state.py). PyTorch's
+reaches from its closure, its globals and the object that it is bound to (function_environment.py, reachable_state.py). Not restored
+are attributes of classes, the elements of NumPy arrays, running Python generators, and parameters that have no size yet. PyTorch's
 counterpart: `clone_inputs` in torch/_dynamo/utils.py, and `same_two_models` in torch/_dynamo/debug_utils.py.
 """
 
@@ -18,6 +19,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
+from torch.nn.parameter import is_lazy
 from torch.utils._pytree import tree_leaves, tree_map
 
 from dynexplore.engine.raw_attributes import is_a
@@ -78,6 +80,11 @@ class CallSnapshot:
         return {"state": values, "gradients": gradients}
 
     @property
+    def is_complete(self) -> bool:
+        """Whether everything that the call can reach was found; False if there are too many objects."""
+        return self._around.reachable.is_complete
+
+    @property
     def has_optimizer(self) -> bool:
         """Whether an optimizer is among what is restored: its state is then replaced by copies."""
         return bool(self._optimizers)
@@ -115,17 +122,23 @@ class _ModuleState:
     def __init__(self, module: torch.nn.Module) -> None:
         self.module = module
         children = list(module.modules())
-        own = [registry for child in children for registry in (vars(child), child._parameters, child._buffers, child._modules)]
-        self._bindings = [rebind(registry) for registry in own]
+        registries = [
+            registry
+            for child in children
+            for registry in (vars(child), *map(vars(child).get, ("_parameters", "_buffers", "_modules")))
+            if is_a(registry, dict)  # a module of TorchScript has something else
+        ]
+        self._bindings = [rebind(registry) for registry in registries]
         self._saved_tensors = [
             (tensor, tensor.detach().clone(), tensor.grad.detach().clone() if tensor.grad is not None else None)
             for _, tensor in self.tensors()
         ]
 
     def tensors(self) -> Iterator[tuple[str, torch.Tensor]]:
-        """Parameters and buffers with their names."""
-        yield from self.module.named_parameters()
-        yield from self.module.named_buffers()
+        """Parameters and buffers with their names, without those of lazy modules, which have no size yet."""
+        for name, tensor in (*self.module.named_parameters(), *self.module.named_buffers()):
+            if not is_lazy(tensor):
+                yield name, tensor
 
     def restore(self) -> None:
         """Restore the saved values, and the attributes bound to them."""

@@ -2,7 +2,8 @@
 
 The idea: a function that counts its calls in a global, appends to a list of its object or mutates a tensor of its closure returns
 another result each time, and its runs cannot be compared. What the function can reach is saved before the first run
-(reachable_state.py), and restored in place before each later one. What is unchanged is not written to.
+(reachable_state.py, which says what is not found), and restored in place before each later one. A binding or container that is
+unchanged is not written to: something may be iterating over it.
 
 In: a function, and objects that it can reach otherwise. Out: `Surroundings`. PyTorch's counterpart: none; its tools compare modules
 only.
@@ -19,8 +20,9 @@ from types import CodeType
 from typing import Any
 
 import torch
+from torch.nn.parameter import is_lazy
 
-from dynexplore.engine.raw_attributes import closure_values, is_a
+from dynexplore.engine.raw_attributes import closure_values, has_plain_dict, instance_dict, is_a, keys_of, values_of
 from dynexplore.engine.runtime import optimized
 from dynexplore.engine.runtime.reachable_state import Reachable, names_in, slots_of
 
@@ -44,7 +46,7 @@ class Surroundings:
         for own in self.reachable.functions:
             self._note_bindings(own)
         for namespace, name in self.reachable.namespaces:
-            self._restores.append(functools.partial(operator.setitem, namespace, name, namespace[name]))
+            self._restores.append(functools.partial(_restore_name, namespace, name, namespace[name]))
         for holder in self.reachable.holders:
             self._restores += attribute_restores(holder)
         self._restores += [refilled for value in self.reachable.containers if (refilled := refill(value)) is not None]
@@ -66,12 +68,17 @@ class Surroundings:
         namespace = function.__globals__
         for name in names_in(function.__code__):
             if name in namespace:
-                self._restores.append(functools.partial(operator.setitem, namespace, name, namespace[name]))
+                self._restores.append(functools.partial(_restore_name, namespace, name, namespace[name]))
         for cell in function.__closure__ or ():
             try:
                 self._restores.append(functools.partial(setattr, cell, "cell_contents", cell.cell_contents))
             except ValueError:  # unbound
                 continue
+
+
+def _restore_name(namespace: dict[str, Any], name: str, value: Any) -> None:
+    if namespace.get(name, _EMPTY) is not value:
+        namespace[name] = value
 
 
 def named_apart(tensors: list[tuple[str, torch.Tensor]]) -> list[tuple[str, torch.Tensor]]:
@@ -88,12 +95,12 @@ def named_apart(tensors: list[tuple[str, torch.Tensor]]) -> list[tuple[str, torc
 
 def _can_be_restored(tensor: torch.Tensor) -> bool:
     """Whether a tensor has elements in memory that can be copied back."""
-    return tensor.layout is torch.strided and tensor.device.type != "meta" and not tensor.is_quantized
+    return not is_lazy(tensor) and tensor.layout is torch.strided and tensor.device.type != "meta" and not tensor.is_quantized
 
 
 def attribute_restores(holder: Any) -> Iterator[Callable[[], None]]:
     """Functions that restore the attributes of an object, in its dictionary and in its slots."""
-    attributes = getattr(holder, "__dict__", None)
+    attributes = instance_dict(holder) if has_plain_dict(type(holder)) else None
     if type(attributes) is dict:
         yield rebind(attributes)
     slots = list(slots_of(type(holder)))
@@ -127,37 +134,67 @@ def refill(value: Any) -> Callable[[], None] | None:
         return _refill_tensor(value)
     if is_a(value, dict, set):
         return rebind(value)
-    if is_a(value, list, bytearray):
-        base = list if is_a(value, list) else bytearray
-        items = base(base.__iter__(value))
-        return lambda: base.__setitem__(value, slice(None), items)
+    if is_a(value, list):
+        items = list.copy(value)
+        return lambda: None if _are_same(value, items) else list.__setitem__(value, slice(None), items)
+    if is_a(value, bytearray):
+        content = bytearray.copy(value)
+        return lambda: None if bytearray.__eq__(value, content) else bytearray.__setitem__(value, slice(None), content)
     if is_a(value, collections.deque):
-        elements = list(collections.deque.__iter__(value))
-        return lambda: (collections.deque.clear(value), collections.deque.extend(value, elements), None)[-1]
+        return _refill_deque(value)
     return None
 
 
-def rebind(container: Any) -> Callable[[], None]:
-    """A function that restores the keys and objects of a dict or set if they have changed, and the order of keys."""
-    if is_a(container, set):
-        elements = set(set.__iter__(container))
-        return lambda: _rebind_set(container, elements)
-    base = collections.OrderedDict if is_a(container, collections.OrderedDict) else dict
-    items = list(dict.items(container))
+def _are_same(container: Any, items: list[Any]) -> bool:
+    """Whether a list or deque has these very objects."""
+    base: Any = list if is_a(container, list) else collections.deque
+    return base.__len__(container) == len(items) and all(map(operator.is_, base.__iter__(container), items))
+
+
+def _refill_deque(container: collections.deque[Any]) -> Callable[[], None]:
+    items = list(collections.deque.__iter__(container))
 
     def restore() -> None:
-        now = list(dict.items(container))
-        if len(now) == len(items) and all(a is c and b is d for (a, b), (c, d) in zip(now, items, strict=True)):
-            return
-        base.clear(container)
-        for key, value in items:
-            base.__setitem__(container, key, value)
+        if not _are_same(container, items):
+            collections.deque.clear(container)
+            collections.deque.extend(container, items)
 
     return restore
 
 
+def rebind(container: Any) -> Callable[[], None]:
+    """A function that restores the keys and objects of a dict or set if they have changed, and the order of keys. Copies have the
+    hashes of the original, so that no `__hash__` of the user runs; an OrderedDict asks its keys for theirs.
+    """
+    if is_a(container, set):
+        elements = set(container)  # as `set.copy`, but a plain set
+        return lambda: _rebind_set(container, elements)
+    content, (keys, values) = dict.copy(container), _keys_and_values(container)
+
+    def restore() -> None:
+        now = _keys_and_values(container)
+        if len(now[0]) == len(keys) and all(map(operator.is_, now[0], keys)) and all(map(operator.is_, now[1], values)):
+            return
+        if is_a(container, collections.OrderedDict):
+            collections.OrderedDict.clear(container)
+            for key, value in zip(keys, values, strict=True):
+                collections.OrderedDict.__setitem__(container, key, value)
+        else:
+            dict.clear(container)
+            dict.update(container, content)
+
+    return restore
+
+
+def _keys_and_values(container: Any) -> tuple[list[Any], list[Any]]:
+    """The keys and values in the order of the container."""
+    if is_a(container, collections.OrderedDict):
+        return keys_of(container), values_of(container)
+    return list(dict.keys(container)), list(dict.values(container))
+
+
 def _rebind_set(container: Any, elements: set[Any]) -> None:
-    if set(set.__iter__(container)) != elements:
+    if set(map(id, set.__iter__(container))) != set(map(id, elements)):
         set.clear(container)
         set.update(container, elements)
 

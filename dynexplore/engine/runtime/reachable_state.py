@@ -1,13 +1,15 @@
 """Everything that a call can reach and change: a walk from a function through attributes, containers, closures and globals.
 
 The idea: a call changes what its code can name: variables of closures, globals, and whatever hangs on these: the model in an
-attribute of a trainer, a list in a slot, a counter of a helper function. The walk visits each object once. It reads no property and
-runs no code of the user: only instance dictionaries, slots and items. It does not enter what programs share with the interpreter:
-modules, classes, and objects of the standard library, torch's compiler and the tools that run the program.
+attribute of a trainer, a list in a slot, a counter of a helper function. The walk visits each object once, the nearest first. It
+reads no property and runs no code of the user: only instance dictionaries, slots and items. It does not enter what programs share
+with the interpreter: modules, classes, and objects of the standard library, torch's compiler and the tools that run the program.
+What it does not find, nobody restores: attributes of classes, the elements of NumPy arrays, running Python generators, and what is
+beyond the limit, if there are very many objects.
 
 In: roots, each with its name. Out: `Reachable`: functions, namespaces of modules, holders (objects with attributes), containers,
-`nn.Module`s, optimizers, generators and tensors. PyTorch's counterpart: none; `same_two_models` in torch/_dynamo/debug_utils.py
-copies modules only.
+`nn.Module`s, optimizers, generators of random numbers and tensors, and whether these are all. PyTorch's counterpart: none;
+`same_two_models` in torch/_dynamo/debug_utils.py copies modules only.
 """
 
 from __future__ import annotations
@@ -24,22 +26,45 @@ from typing import Any
 
 import torch
 
-from dynexplore.engine.raw_attributes import closure_values, is_a, is_heap_type
+from dynexplore.engine.raw_attributes import (
+    class_dict,
+    class_module,
+    class_mro,
+    closure_values,
+    has_plain_dict,
+    instance_dict,
+    is_a,
+    is_heap_type,
+)
 from dynexplore.engine.runtime import optimized
 
-Named = tuple[str, Any]
+Name = str | tuple[Any, str, Any]
+"""The path of an object: text, or another path with what follows it, which becomes text only where it is asked for."""
+
+Named = tuple[Name, Any]
 
 CONTAINERS = (list, dict, set, collections.deque, bytearray)
 """What can change its items, with subclasses."""
 
+_LAYOUTS = frozenset(map(id, (*CONTAINERS, tuple, frozenset)))
+
 _MOST = 20_000
-"""The walk ends after as many objects."""
+"""The walk ends after as many objects, without numbers and strings, and without what is in modules."""
+
+_MOST_ITEMS = 10_000_000
+"""The walk looks at as many items of containers."""
+
+_PLAIN = frozenset(map(id, (int, float, complex, bool, str, bytes, type(None))))
+"""The types of objects that hold no others and never change, by identity."""
 
 _NOT_ENTERED = frozenset(sys.stdlib_module_names) | {
     "torch", "numpy", "dynexplore", "pytest", "_pytest", "pluggy", "IPython", "ipykernel", "traitlets", "zmq",
 }  # fmt: skip
 _ENTERED = ("torch.optim", "torch.amp", "torch.cuda.amp", "torch.nn")
 """Of torch: schedulers, scalers, and objects in modules."""
+
+_HOLDERS_OF_THE_LIBRARY = ("argparse", "collections", "configparser", "types")
+"""Modules of the standard library whose classes hold a program's own objects."""
 
 _REGISTRIES = ("_parameters", "_buffers", "_modules")
 
@@ -53,34 +78,50 @@ class Reachable:
         self.holders: list[Any] = []
         self.containers: list[Any] = []
         self.modules: list[torch.nn.Module] = []
-        self.tensors: list[tuple[str, torch.Tensor]] = []
         self.states: list[Any] = []  # optimizers and generators
+        self.is_complete = True
+        self._tensors: list[tuple[Name, torch.Tensor]] = []
         self._entry = entry
         self._names: set[str] = set()
-        self._classes: dict[type, str] = {}
+        self._classes: dict[int, tuple[type, Name]] = {}  # by identity: a metaclass may have its own `__hash__`
         self._seen: dict[int, Any] = {}  # with the object, so that no other one gets its id
-        self._walk(list(roots))
+        self._in_modules: set[int] = set()  # modules and tensors of a module that was found
+        self._items_left = _MOST_ITEMS
+        self._walk(roots)
+        self.modules = [module for module in self.modules if id(module) not in self._in_modules]
+        self.tensors = [(path_text(name), tensor) for name, tensor in self._tensors if id(tensor) not in self._in_modules]
 
-    def _walk(self, pending: list[Named]) -> None:
-        pending.reverse()
+    def _walk(self, roots: Iterable[Named]) -> None:
+        pending: collections.deque[Named] = collections.deque()
+        self._queue(pending, roots)
         while pending:
-            while pending and len(self._seen) < _MOST:
-                name, value = pending.pop()
-                if id(value) not in self._seen:
-                    self._seen[id(value)] = value
-                    pending += reversed(list(self._visit(name, value)))
-            pending = list(self._methods()) if len(self._seen) < _MOST else []
+            while pending:
+                name, value = pending.popleft()
+                self._queue(pending, self._visit(name, value))
+            self._queue(pending, self._methods())
 
-    def _visit(self, name: str, value: Any) -> Iterator[Named]:
+    def _queue(self, pending: collections.deque[Named], named: Iterable[Named]) -> None:
+        for name, value in named:
+            if id(type(value)) in _PLAIN or id(value) in self._seen or id(value) in self._in_modules:
+                continue
+            if len(self._seen) >= _MOST:
+                self.is_complete = False
+                return
+            self._seen[id(value)] = value
+            pending.append((name, value))
+
+    def _visit(self, name: Name, value: Any) -> Iterator[Named]:
         """Note an object; yields what hangs on it."""
         if is_a(value, torch.Tensor):
-            self.tensors.append((name, value))
+            self._tensors.append((name, value))
         elif is_a(value, torch.nn.Module):
-            yield from self._module(name, value)
+            if id(value) not in self._in_modules:
+                yield from self._module(name, value)
         elif is_a(value, torch.optim.Optimizer, torch.Generator, random.Random):
             self.states.append(value)
-            for group in getattr(value, "param_groups", ()):
-                yield from ((f"{name}[{at}]", parameter) for at, parameter in enumerate(group["params"]))
+            if is_a(value, torch.optim.Optimizer):
+                parameters = (parameter for group in getattr(value, "param_groups", ()) for parameter in group["params"])
+                yield from (((name, "[", at), parameter) for at, parameter in enumerate(parameters))
         elif is_a(value, types.FunctionType):
             yield from self._function(name, value)
         elif is_a(value, types.MethodType):
@@ -92,34 +133,40 @@ class Reachable:
         elif _is_entered(value):
             yield from self._holder(name, value)
 
-    def _module(self, name: str, module: torch.nn.Module) -> Iterator[Named]:
+    def _module(self, name: Name, module: torch.nn.Module) -> Iterator[Named]:
         """A module with all of its children."""
         self.modules.append(module)
-        for path, child in module.named_modules(prefix=name):
-            self._seen[id(child)] = child
-            self._classes[type(child)] = path
-            own = vars(child)
+        for path, child in module.named_modules(prefix=path_text(name)):
+            if child is not module:
+                self._in_modules.add(id(child))
+            self._classes[id(type(child))] = type(child), path
+            own = instance_dict(child) if has_plain_dict(type(child)) else {}
             for registry in ("_parameters", "_buffers"):
-                self._seen.update((id(tensor), tensor) for tensor in own.get(registry, {}).values())
-            yield from ((f"{path}.{key}", value) for key, value in own.items() if key not in _REGISTRIES)
+                tensors: Any = own.get(registry)
+                if is_a(tensors, dict):  # a module of TorchScript has something else
+                    self._in_modules.update(id(tensor) for tensor in dict.values(tensors) if tensor is not None)
+            yield from (((path, ".", key), value) for key, value in own.items() if key not in _REGISTRIES)
 
-    def _items(self, name: str, container: Any) -> Iterator[Named]:
+    def _items(self, name: Name, container: Any) -> Iterator[Named]:
         if is_a(container, *CONTAINERS):
             self.containers.append(container)
-        if is_a(container, dict):
-            yield from ((f"{name}[{key!r}]" if is_a(key, str, int) else name, value) for key, value in dict.items(container))
-        elif not is_a(container, bytearray):
-            iterate = next(cls for cls in type(container).__mro__ if cls in (*CONTAINERS, tuple, frozenset)).__iter__
-            yield from ((f"{name}[{at}]", value) for at, value in enumerate(iterate(container)))
+        if not is_a(container, bytearray):
+            base: Any = next(cls for cls in class_mro(type(container)) if id(cls) in _LAYOUTS)
+            self.is_complete &= base.__len__(container) <= self._items_left
+            items = dict.items(container) if base is dict else enumerate(base.__iter__(container))
+            for key, value in itertools.islice(items, self._items_left):
+                if id(type(value)) not in _PLAIN:
+                    yield (name, "[", key), value
+            self._items_left = max(self._items_left - base.__len__(container), 0)
         if is_a(container, *CONTAINERS) and is_heap_type(type(container)):
             yield from self._holder(name, container)
 
-    def _holder(self, name: str, value: Any) -> Iterator[Named]:
+    def _holder(self, name: Name, value: Any) -> Iterator[Named]:
         self.holders.append(value)
-        self._classes[type(value)] = name
-        yield from ((f"{name}.{key}", attribute) for key, attribute in attributes_of(value))
+        self._classes[id(type(value))] = type(value), name
+        yield from (((name, ".", key), attribute) for key, attribute in attributes_of(value))
 
-    def _function(self, name: str, function: types.FunctionType) -> Iterator[Named]:
+    def _function(self, name: Name, function: types.FunctionType) -> Iterator[Named]:
         original = optimized.original_of(function)
         if original is not function:
             yield name, original
@@ -135,8 +182,10 @@ class Reachable:
             if own in function.__globals__:
                 value = function.__globals__[own]
                 yield own, value
-                if is_a(value, types.ModuleType) and not _is_shared(vars(value).get("__name__")):
-                    yield from self._namespace(own, vars(value), names)
+                if is_a(value, types.ModuleType) and has_plain_dict(type(value)):
+                    namespace = instance_dict(value)
+                    if not _is_shared(namespace.get("__name__")):
+                        yield from self._namespace(own, namespace, names)
 
     def _namespace(self, name: str, namespace: dict[str, Any], names: Iterable[str]) -> Iterator[Named]:
         """The names of a module of the program that a function may read."""
@@ -147,14 +196,31 @@ class Reachable:
 
     def _methods(self) -> Iterator[Named]:
         """The methods that code names, of objects that were found, and have not been visited."""
-        for cls, name in list(self._classes.items()):
-            for base in cls.__mro__:
-                own = vars(base) if not _is_shared(base.__module__) else {}
+        for cls, name in list(self._classes.values()):
+            for base in class_mro(cls):
+                own = class_dict(base) if not _is_shared(class_module(base)) else {}
                 for key in self._names.intersection(own) | {"forward", "__call__"}.intersection(own):
                     value = own[key]
-                    function = value.fget if is_a(value, property) else getattr(value, "__func__", value)
-                    if is_a(function, types.FunctionType) and id(function) not in self._seen:
+                    function = value.fget if is_a(value, property) else value
+                    function = value.__func__ if is_a(value, staticmethod, classmethod) else function
+                    if is_a(function, types.FunctionType):
                         yield name, function
+
+
+def path_text(name: Name) -> str:
+    """A path as text.
+
+    >>> path_text((("model", ".", "layers"), "[", 0)), path_text((("table", "[", "a"), "[", (1, 2)))
+    ('model.layers[0]', "table['a']")
+    """
+    parts: list[str] = []
+    while type(name) is tuple:
+        name, sign, key = name
+        if sign == ".":
+            parts.append(f".{key}")
+        elif type(key) is int or type(key) is str:  # the text of any other key may be made by the user
+            parts.append(f"[{key!r}]")
+    return "".join([str(name), *reversed(parts)])
 
 
 def attributes_of(value: Any) -> Iterator[Named]:
@@ -163,7 +229,7 @@ def attributes_of(value: Any) -> Iterator[Named]:
     >>> list(attributes_of(types.SimpleNamespace(a=1)))
     [('a', 1)]
     """
-    yield from dict.items(getattr(value, "__dict__", {}) if _has_dictionary(type(value)) else {})
+    yield from dict.items(instance_dict(value)) if has_plain_dict(type(value)) else ()
     for name, slot in slots_of(type(value)):
         try:
             yield name, slot.__get__(value)
@@ -179,15 +245,9 @@ def slots_of(cls: type) -> Iterator[tuple[str, Any]]:
     >>> [name for name, _ in slots_of(Pair)]
     ['a', 'b']
     """
-    for base in cls.__mro__:
+    for base in class_mro(cls):
         if is_heap_type(base):
-            yield from ((name, slot) for name, slot in vars(base).items() if is_a(slot, types.MemberDescriptorType))
-
-
-def _has_dictionary(cls: type) -> bool:
-    """Whether `__dict__` of instances is their dictionary, and no property of the user."""
-    descriptor = next((vars(base)["__dict__"] for base in cls.__mro__ if "__dict__" in vars(base)), None)
-    return is_a(descriptor, types.GetSetDescriptorType) or cls is types.SimpleNamespace
+            yield from ((name, slot) for name, slot in class_dict(base).items() if is_a(slot, types.MemberDescriptorType))
 
 
 def _is_entered(value: Any) -> bool:
@@ -196,11 +256,12 @@ def _is_entered(value: Any) -> bool:
         return True
     if not is_heap_type(cls) or is_a(value, type, types.ModuleType, enum.Enum, BaseException):
         return False
-    return not _is_shared(cls.__module__) or any(str(cls.__module__).startswith(name) for name in _ENTERED)
+    module = class_module(cls)
+    return not _is_shared(module) or module in _HOLDERS_OF_THE_LIBRARY or module.startswith(_ENTERED)
 
 
 def _is_shared(module: object) -> bool:
-    return str(module).partition(".")[0] in _NOT_ENTERED
+    return type(module) is str and module.partition(".")[0] in _NOT_ENTERED
 
 
 def names_in(code: types.CodeType) -> Iterator[str]:

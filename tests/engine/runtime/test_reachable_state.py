@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import collections
 import functools
 import random
@@ -177,6 +178,8 @@ HOLDERS: dict[str, Callable[[Held], Callable[[], float]]] = {
     "deque": lambda held: (lambda items: lambda: items[0].change())(collections.deque([held])),
     "defaultdict": lambda held: (lambda table: lambda: table["x"].change())(collections.defaultdict(Held, x=held)),
     "namespace object": lambda held: (lambda space: lambda: space.held.change())(types.SimpleNamespace(held=held)),
+    "namespace of argparse": lambda held: (lambda space: lambda: space.held.change())(argparse.Namespace(held=held)),
+    "UserDict": lambda held: (lambda table: lambda: table["held"].change())(collections.UserDict(held=held)),
     "attribute of a list": with_attribute,
     "dataclass": lambda held: Settings(held).step,
     "default": with_default,
@@ -263,3 +266,112 @@ def test_what_a_program_shares_is_not_entered() -> None:
         assert "a_module_that_a_call_imports" in sys.modules
     finally:
         sys.modules.pop("a_module_that_a_call_imports", None)
+
+
+MANY: list[Any] = []
+NEAR: list[int] = []
+
+
+def reads_many() -> int:
+    NEAR.append(len(MANY))
+    return len(NEAR)
+
+
+@pytest.mark.parametrize(("item", "is_complete"), [(str, True), (float, True), (lambda at: [at], False)])
+def test_what_is_near_is_found_first(item: Callable[[int], Any], is_complete: bool) -> None:
+    """Numbers and strings change nothing and do not count; of too many objects, those that the call names come first, and the
+    caller is told.
+    """
+    MANY[:] = map(item, range(30_000))
+    try:
+        start = CallSnapshot(reads_many, (), {})
+        results = []
+        for _ in range(2):
+            start.fresh()
+            results.append(reads_many())
+        start.fresh()
+        assert results == [1, 1] and not NEAR and start.is_complete is is_complete
+    finally:
+        MANY.clear()
+
+
+class Refuses:
+    """Whatever Python would ask of it raises."""
+
+    def __init__(self) -> None:
+        object.__setattr__(self, "log", [])
+
+    def __getattribute__(self, name: str) -> Any:
+        raise OSError("an attribute was looked up")
+
+
+class RefusesItsDict:
+    @property
+    def __dict__(self) -> Any:  # type: ignore[override]
+        raise OSError("the property __dict__ was read")
+
+
+class Key:
+    """Its hash and comparison can be forbidden."""
+
+    forbidden = False
+
+    def __hash__(self) -> int:
+        if Key.forbidden:
+            raise OSError("hashed")
+        return 1
+
+    def __eq__(self, other: object) -> bool:
+        if Key.forbidden:
+            raise OSError("compared")
+        return self is other
+
+
+def test_no_code_of_the_user_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither lookups nor hashes, when the state is noted and when it is restored."""
+    refuses, own, key = Refuses(), RefusesItsDict(), Key()
+    table, members = {key: 1}, {key}
+
+    def call() -> Any:
+        return refuses, own, table, members
+
+    monkeypatch.setattr(Key, "forbidden", True)
+    start = CallSnapshot(call, (), {})
+    log = object.__getattribute__(refuses, "log")
+    log.append(1)
+    members.clear()
+    table.clear()
+    start.fresh()
+    assert log == [] and len(members) == len(table) == 1 and next(iter(members)) is next(iter(table)) is key
+
+
+def test_what_is_unchanged_is_not_written() -> None:
+    """A container may be iterated over while a call is tried."""
+    items, recent, table, names = [1, 2], collections.deque([1, 2]), {1: 2, 3: 4}, {1, 2}
+    start = CallSnapshot(lambda: (items, recent, table, names), (), {})
+    iterators: list[Iterator[int]] = [iter(items), iter(recent), iter(table), iter(names)]
+    for iterator in iterators:
+        next(iterator)
+    start.fresh()
+    assert [len(list(iterator)) for iterator in iterators] == [1, 1, 1, 1]
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning", "ignore:Lazy modules are a new feature:UserWarning")
+def test_modules_without_plain_registries() -> None:
+    """TorchScript has its own registries, and a lazy module parameters without a size."""
+    scripted, lazy, log = torch.jit.script(torch.nn.Linear(2, 2)), torch.nn.LazyLinear(2), [0]
+
+    def call() -> Any:
+        with torch.no_grad():
+            scripted.weight.add_(1)
+        log.append(1)
+        return lazy
+
+    start = CallSnapshot(call, (), {})
+    before = scripted.weight.tolist()
+    for _ in range(2):
+        start.fresh()
+        call()
+        assert scripted.weight.tolist() != before
+    start.fresh()
+    assert scripted.weight.tolist() == before and log == [0]
