@@ -20,7 +20,7 @@ from dynexplore.engine.runtime.call_snapshot import CallSnapshot
 pytestmark = pytest.mark.plain("keeps and puts back state around any run")
 
 
-class Held:
+class Trained:
     """What a call changes: a module, numbers, containers, tensors, an optimizer of a tensor that no module has."""
 
     def __init__(self) -> None:
@@ -70,33 +70,33 @@ class Held:
 class Trainer:
     """A plain object."""
 
-    def __init__(self, held: Held) -> None:
-        self.held = held
+    def __init__(self, trained: Trained) -> None:
+        self.trained = trained
 
     def step(self) -> float:
-        return self.held.change()
+        return self.trained.change()
 
     def __call__(self) -> float:
-        return self.held.change()
+        return self.trained.change()
 
 
 class InSlots:
-    __slots__ = ("held", "late")
+    __slots__ = ("late", "trained")
 
-    def __init__(self, held: Held) -> None:
-        self.held = held
+    def __init__(self, trained: Trained) -> None:
+        self.trained = trained
 
     def step(self) -> float:
-        return self.held.change()
+        return self.trained.change()
 
 
 @dataclass
 class Settings:
-    held: Held
-    more: list[Held] = field(default_factory=list)
+    trained: Trained
+    more: list[Trained] = field(default_factory=list)
 
     def step(self) -> float:
-        return self.held.change()
+        return self.trained.change()
 
 
 class Pair(list[Any]):
@@ -106,15 +106,15 @@ class Pair(list[Any]):
 class Net(torch.nn.Module):
     """A module with a plain object."""
 
-    def __init__(self, held: Held) -> None:
+    def __init__(self, trained: Trained) -> None:
         super().__init__()
-        self.trainer = Trainer(held)
+        self.trainer = Trainer(trained)
 
     def forward(self) -> float:
         return self.trainer.step()
 
 
-GLOBAL: list[Held] = []
+GLOBAL: list[Trained] = []
 
 
 def by_global() -> float:
@@ -133,64 +133,64 @@ class UsesAGlobal:
         return by_global()
 
 
-def in_a_namespace(held: Held) -> Callable[[], float]:
+def in_a_namespace(trained: Trained) -> Callable[[], float]:
     """A module of the program, whose attribute a function reads."""
     module = types.ModuleType("settings_of_the_program")
-    vars(module)["held"] = held
+    vars(module)["trained"] = trained
     namespace: dict[str, Any] = {"settings": module, "__name__": "program"}
-    exec("def step():\n    return settings.held.change()\n", namespace)
+    exec("def step():\n    return settings.trained.change()\n", namespace)
     step: Callable[[], float] = namespace["step"]
     return step
 
 
-def with_attribute(held: Held) -> Callable[[], float]:
+def with_attribute(trained: Trained) -> Callable[[], float]:
     pair = Pair()
-    pair.held = held  # type: ignore[attr-defined]
-    return lambda: pair.held.change()  # type: ignore[attr-defined]
+    pair.trained = trained  # type: ignore[attr-defined]
+    return lambda: pair.trained.change()  # type: ignore[attr-defined]
 
 
-def with_default(held: Held) -> Callable[[], float]:
-    def step(own: Held = held) -> float:
+def with_default(trained: Trained) -> Callable[[], float]:
+    def step(own: Trained = trained) -> float:
         return own.change()
 
     return step
 
 
-def with_keyword_default(held: Held) -> Callable[[], float]:
-    def step(*, own: Held = held) -> float:
+def with_keyword_default(trained: Trained) -> Callable[[], float]:
+    def step(*, own: Trained = trained) -> float:
         return own.change()
 
     return step
 
 
-HOLDERS: dict[str, Callable[[Held], Callable[[], float]]] = {
-    "closure": lambda held: lambda: held.change(),
-    "closure of a closure": lambda held: (lambda inner: lambda: inner())(lambda: held.change()),
-    "attribute of a plain object": lambda held: (lambda trainer: lambda: trainer.held.change())(Trainer(held)),
-    "attribute of an object in a list": lambda held: (lambda outer: lambda: outer[0].held.change())([Trainer(held)]),
-    "bound method": lambda held: Trainer(held).step,
-    "callable object": lambda held: Trainer(held),
-    "slot": lambda held: InSlots(held).step,
-    "dict": lambda held: (lambda table: lambda: table["held"].change())({"held": held}),
-    "list": lambda held: (lambda items: lambda: items[0].change())([held]),
-    "tuple": lambda held: (lambda items: lambda: items[1].change())((0, held)),
-    "set": lambda held: (lambda items: lambda: next(iter(items)).change())({held}),
-    "deque": lambda held: (lambda items: lambda: items[0].change())(collections.deque([held])),
-    "defaultdict": lambda held: (lambda table: lambda: table["x"].change())(collections.defaultdict(Held, x=held)),
-    "namespace object": lambda held: (lambda space: lambda: space.held.change())(types.SimpleNamespace(held=held)),
-    "namespace of argparse": lambda held: (lambda space: lambda: space.held.change())(argparse.Namespace(held=held)),
-    "UserDict": lambda held: (lambda table: lambda: table["held"].change())(collections.UserDict(held=held)),
+HOLDERS: dict[str, Callable[[Trained], Callable[[], float]]] = {
+    "closure": lambda trained: lambda: trained.change(),
+    "closure of a closure": lambda trained: (lambda inner: lambda: inner())(lambda: trained.change()),
+    "attribute of a plain object": lambda trained: (lambda trainer: lambda: trainer.trained.change())(Trainer(trained)),
+    "attribute of an object in a list": lambda trained: (lambda outer: lambda: outer[0].trained.change())([Trainer(trained)]),
+    "bound method": lambda trained: Trainer(trained).step,
+    "callable object": lambda trained: Trainer(trained),
+    "slot": lambda trained: InSlots(trained).step,
+    "dict": lambda trained: (lambda table: lambda: table["trained"].change())({"trained": trained}),
+    "list": lambda trained: (lambda items: lambda: items[0].change())([trained]),
+    "tuple": lambda trained: (lambda items: lambda: items[1].change())((0, trained)),
+    "set": lambda trained: (lambda items: lambda: next(iter(items)).change())({trained}),
+    "deque": lambda trained: (lambda items: lambda: items[0].change())(collections.deque([trained])),
+    "defaultdict": lambda trained: (lambda table: lambda: table["x"].change())(collections.defaultdict(Trained, x=trained)),
+    "namespace object": lambda trained: (lambda space: lambda: space.trained.change())(types.SimpleNamespace(trained=trained)),
+    "namespace of argparse": lambda trained: (lambda space: lambda: space.trained.change())(argparse.Namespace(trained=trained)),
+    "UserDict": lambda trained: (lambda table: lambda: table["trained"].change())(collections.UserDict(trained=trained)),
     "attribute of a list": with_attribute,
-    "dataclass": lambda held: Settings(held).step,
+    "dataclass": lambda trained: Settings(trained).step,
     "default": with_default,
     "keyword default": with_keyword_default,
-    "partial": lambda held: functools.partial(lambda own: own.change(), held),
-    "keyword of a partial": lambda held: functools.partial(lambda own: own.change(), own=held),
-    "partial of a bound method": lambda held: functools.partial(Trainer.step, Trainer(held)),
-    "nn.Module": lambda held: Net(held),
-    "global": lambda held: (GLOBAL.__setitem__(slice(None), [held]), by_global)[1],
-    "global of a helper": lambda held: (GLOBAL.__setitem__(slice(None), [held]), by_a_helper)[1],
-    "global of a method": lambda held: (GLOBAL.__setitem__(slice(None), [held]), UsesAGlobal().step)[1],
+    "partial": lambda trained: functools.partial(lambda own: own.change(), trained),
+    "keyword of a partial": lambda trained: functools.partial(lambda own: own.change(), own=trained),
+    "partial of a bound method": lambda trained: functools.partial(Trainer.step, Trainer(trained)),
+    "nn.Module": lambda trained: Net(trained),
+    "global": lambda trained: (GLOBAL.__setitem__(slice(None), [trained]), by_global)[1],
+    "global of a helper": lambda trained: (GLOBAL.__setitem__(slice(None), [trained]), by_a_helper)[1],
+    "global of a method": lambda trained: (GLOBAL.__setitem__(slice(None), [trained]), UsesAGlobal().step)[1],
     "attribute of a module": in_a_namespace,
 }
 
@@ -206,18 +206,18 @@ def _empty_global() -> Iterator[None]:
 def test_each_run_begins_alike(name: str) -> None:
     """Whatever holds it: three runs return the same, and afterwards everything is as before."""
     torch.manual_seed(0)
-    held = Held()
-    call = HOLDERS[name](held)
-    before = held.seen()
+    trained = Trained()
+    call = HOLDERS[name](trained)
+    before = trained.seen()
     start = CallSnapshot(call, (), {})
     results = []
     for _ in range(3):
         args, kwargs = start.fresh()
         results.append(call(*args, **kwargs))
-        assert held.seen() != before
+        assert trained.seen() != before
     start.fresh()
     assert results[0] == results[1] == results[2]
-    assert held.seen() == before
+    assert trained.seen() == before
 
 
 def test_an_argument_that_cannot_be_copied_is_restored() -> None:
@@ -227,21 +227,21 @@ def test_an_argument_that_cannot_be_copied_is_restored() -> None:
         def __deepcopy__(self, memo: Any) -> Any:
             raise TypeError("no")
 
-    held = Held()
-    before = held.seen()
-    start = CallSnapshot(Trainer.step, (Uncopied(held),), {})
+    trained = Trained()
+    before = trained.seen()
+    start = CallSnapshot(Trainer.step, (Uncopied(trained),), {})
     for _ in range(2):
         args, kwargs = start.fresh()
         Trainer.step(*args, **kwargs)
     start.fresh()
-    assert held.seen() == before
+    assert trained.seen() == before
 
 
 def test_tensors_have_their_paths() -> None:
     """Names of two modules' tensors do not hide each other."""
-    both = Trainer(Held()), Trainer(Held())
+    both = Trainer(Trained()), Trainer(Trained())
     reached = CallSnapshot(lambda: [one.step() for one in both], (), {}).reached()["state"]
-    assert {"0.weight", "both[0].held.cache", "both[1].held.cache", "both[1].held.weight"} <= set(reached)
+    assert {"0.weight", "both[0].trained.cache", "both[1].trained.cache", "both[1].trained.weight"} <= set(reached)
     assert sum(name.startswith("0.weight") for name in reached) == 2
 
 

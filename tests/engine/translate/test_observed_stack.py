@@ -343,9 +343,9 @@ def test_values_on_the_stack_are_released_when_eager_releases_them(holder: str, 
             compiled = dynexplore.optimize(backend)(function)
             expected = events(function)
             for call in (1, 2):
-                found = events(compiled)
-                if found != expected:
-                    wrong.append(f"{operation}, fails={fails}, call {call}:\n    eager  {expected}\n    engine {found}")
+                actual = events(compiled)
+                if actual != expected:
+                    wrong.append(f"{operation}, fails={fails}, call {call}:\n    eager  {expected}\n    engine {actual}")
             graphs += len(backend.graphs)
     assert not wrong, "\n".join(wrong)
     assert graphs
@@ -457,7 +457,7 @@ def test_a_local_of_a_callee_ends_where_it_is_unbound(callee: Callable[[bytearra
     backend = CountingBackend()
     compiled = dynexplore.optimize(backend)(program)
     for _ in range(2):
-        expected, found = bytearray(b"abc"), bytearray(b"abc")
-        assert torch.equal(compiled(X, found), program(X, expected))
-        assert found == expected
+        expected, actual = bytearray(b"abc"), bytearray(b"abc")
+        assert torch.equal(compiled(X, actual), program(X, expected))
+        assert actual == expected
     assert backend.graphs

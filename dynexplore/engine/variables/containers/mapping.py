@@ -628,9 +628,14 @@ def build_mapping_proxy(ctx: TraceContext, value: Any, source: Source | None) ->
 # -- operators --------------------------------------------------------------------------------------------------------
 
 
+def _behind_proxy(mapping: DictVariable) -> DictVariable:
+    """What an operator gets of a mapping proxy: CPython unwraps both sides."""
+    return mapping.behind if isinstance(mapping, MappingProxyVariable) else mapping
+
+
 @binary_rule(DictVariable, DictVariable, "==", "!=")
 def _equal_dicts(ctx: TraceContext, symbol: str, lhs: DictVariable, rhs: DictVariable) -> VariableTracker:
-    lhs, rhs = (side.behind if isinstance(side, MappingProxyVariable) else side for side in (lhs, rhs))
+    lhs, rhs = _behind_proxy(lhs), _behind_proxy(rhs)
     same = lhs.entries.keys() == rhs.entries.keys() and all(
         equal(ctx, value.read(ctx), rhs.entries[hash_key][1].read(ctx)) for hash_key, (_, value) in lhs.entries.items()
     )
@@ -641,7 +646,7 @@ def _equal_dicts(ctx: TraceContext, symbol: str, lhs: DictVariable, rhs: DictVar
 
 @binary_rule(DictVariable, DictVariable, "|")
 def _merge(ctx: TraceContext, symbol: str, lhs: DictVariable, rhs: DictVariable) -> VariableTracker:
-    lhs, rhs = (side.behind if isinstance(side, MappingProxyVariable) else side for side in (lhs, rhs))
+    lhs, rhs = _behind_proxy(lhs), _behind_proxy(rhs)
     keeper = rhs if lhs.value_type is dict and lhs.storage_owner is None else lhs
     merged = keeper.like(dict(lhs.entries))
     update(ctx, merged, rhs)

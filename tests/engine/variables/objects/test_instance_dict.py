@@ -401,15 +401,15 @@ def test_the_dict_of_a_module() -> None:
 
 
 IDENTITY = {
-    "is": "found = d is {view}",
-    "is, the other way": "found = {view} is d",
-    "is not": "found = d is not {view}",
-    "in a list": "found = [{view}].index(d) if d in [{view}] else None",
-    "equal": "found = ({view},) == (d,)",
-    "through a name": "e = {view}; found = e is d",
-    "through an attribute": "o.own = d; found = o.own is {view}; del o.own",
-    "another object": "found = vars(Plain()) is {view}, d is vars(Plain())",
-    "another object's": "p = Plain(); p.__dict__ = d; found = vars(p) is {view}",
+    "is": "answer = d is {view}",
+    "is, the other way": "answer = {view} is d",
+    "is not": "answer = d is not {view}",
+    "in a list": "answer = [{view}].index(d) if d in [{view}] else None",
+    "equal": "answer = ({view},) == (d,)",
+    "through a name": "e = {view}; answer = e is d",
+    "through an attribute": "o.own = d; answer = o.own is {view}; del o.own",
+    "another object": "answer = vars(Plain()) is {view}, d is vars(Plain())",
+    "another object's": "p = Plain(); p.__dict__ = d; answer = vars(p) is {view}",
 }
 WHERE = {
     "argument": ("x, o, d", "pass"),
@@ -428,7 +428,7 @@ def test_a_dict_that_came_in_is_the_objects_own_or_not(where: str, view: str) ->
     parameters, first = WHERE[where]
     wrong = []
     for name, body in IDENTITY.items():
-        lines = f"def program({parameters}):\n    {first}\n    {body}\n    return x + 1, found\n".format(view=view)
+        lines = f"def program({parameters}):\n    {first}\n    {body}\n    return x + 1, answer\n".format(view=view)
         space = dict(globals())
         exec(lines, space)
 
@@ -444,8 +444,8 @@ def test_a_dict_that_came_in_is_the_objects_own_or_not(where: str, view: str) ->
             backend = CountingBackend()
             compiled = dynexplore.optimize(backend)(space["program"])
             for is_own in order_of_calls:
-                expected, found = call(space["program"], is_own), call(compiled, is_own)
-                if found != expected:
-                    wrong.append(f"{name}, {order_of_calls}, {is_own}: eager {expected}, engine {found}")
+                expected, actual = call(space["program"], is_own), call(compiled, is_own)
+                if actual != expected:
+                    wrong.append(f"{name}, {order_of_calls}, {is_own}: eager {expected}, engine {actual}")
             assert backend.graphs
     assert not wrong, "\n".join(wrong)
