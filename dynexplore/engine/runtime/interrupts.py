@@ -20,6 +20,7 @@ import contextlib
 import signal
 import sys
 import threading
+from _signal import getsignal  # type: ignore[import-not-found]  # that of `signal` looks up 64 enum members: 0.2 ms a capture
 from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any
@@ -91,7 +92,7 @@ def _put_back(waiting: dict[int, _Waiting]) -> None:
 
 def _replace(number: int, handler: Handler, other: Handler) -> None:
     """Replace a handler, unless the program has installed another one meanwhile."""
-    if signal.getsignal(number) is handler:
+    if getsignal(number) is handler:
         signal.signal(number, other)
 
 
@@ -99,11 +100,11 @@ def _handlers() -> dict[int, Handler]:
     """The handlers that Python would call in this thread. SIG_IGN, SIG_DFL and C handlers are not intercepted."""
     if threading.current_thread() is not threading.main_thread():
         return {}
-    handlers = {int(number): signal.getsignal(number) for number in _SIGNALS}
+    handlers = {number: getsignal(number) for number in _SIGNALS}
     return {number: handler for number, handler in handlers.items() if callable(handler)}
 
 
-_SIGNALS = sorted(signal.valid_signals())
+_SIGNALS = sorted(map(int, signal.valid_signals()))
 
 
 def _raised_by_handler(error: BaseException | None, handlers: list[Handler]) -> BaseException | None:
