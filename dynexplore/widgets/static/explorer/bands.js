@@ -66,7 +66,9 @@ export class Bands {
         here.length = depth;
         here[depth] = [state.code ?? frame.code, line];
       }
-      for (const key of state.nodes ?? []) lines.set(key, new Map(here.filter(Boolean)));
+      if (!state.nodes?.length) continue;
+      const places = new Map(here.filter(Boolean)); // one for all nodes of the step
+      for (const key of state.nodes) lines.set(key, places);
     }
     return lines;
   }

@@ -106,9 +106,14 @@ export class Rows {
       if (element.getAttribute("aria-current") === "step") element.removeAttribute("aria-current");
     }
     this.marked.clear();
+    /** @type {Map<HTMLElement, string>} the marks that an element got: one box may stand for thousands of nodes with the same */
+    const done = new Map();
     for (const key of common(this.at, marks)) {
-      const names = /** @type {string} */ (marks.get(key)).split(" ");
+      const mark = /** @type {string} */ (marks.get(key));
+      const names = mark.split(" ");
       for (const element of this.at.get(key) ?? []) {
+        if (done.get(element) === mark) continue;
+        done.set(element, mark);
         element.classList.add(...names);
         if (names.includes("dynx-now") && element.tagName === "TR") element.setAttribute("aria-current", "step");
         this.marked.add(element);

@@ -13,6 +13,7 @@ import { dotOf } from "../dot.js";
 import { graphviz, hasGraphviz } from "../graphviz.js";
 import { folded } from "../folded.js";
 import { drawn, pathsIn } from "../groups.js";
+import { isParameter } from "../grown.js";
 import { layout } from "../layout.js";
 import { Minimap } from "../minimap.js";
 import { boxShape, crossings, roomOf, sheet } from "../picture.js";
@@ -22,7 +23,6 @@ import { remember, remembered } from "../splitter.js";
 import { adopted, shape } from "../svg.js";
 import { CostsAside } from "./costs.js";
 import { graphsOf, isFailing } from "./graph.js";
-import { isParameter } from "./growing.js";
 
 /** How much a button changes the size. */
 const ZOOM = 1.25;
@@ -220,6 +220,8 @@ class Diagram {
     this.figures = [];
     /** the frame whose graphs are drawn */
     this.frame = explorer.frame;
+    /** @type {WeakMap<Map<number, number>, [number, number][]>} lines of a node -> those of them that are the program's */
+    this.places = new WeakMap();
     this.scale = 1;
     this.letters = READABLE; // the height of the smallest ones at the scale 1
     /** @type {import("../types.js").Frame | undefined} the one whose diagram was put where it begins */
@@ -356,8 +358,11 @@ class Diagram {
   /** Code and line of each function of the program on the way to a node, the outermost first. @param {import("../types.js").GraphNode} node @returns {[number, number][]} */
   placesOf({ key }) {
     const { explorer, frame } = this;
-    const places = explorer.bands.linesOf(frame).get(key) ?? new Map();
-    return [...places].filter(([code]) => !explorer.data.codes[code]?.ofLibrary);
+    const lines = explorer.bands.linesOf(frame).get(key);
+    if (!lines) return [];
+    let places = this.places.get(lines);
+    if (!places) this.places.set(lines, (places = [...lines].filter(([code]) => !explorer.data.codes[code]?.ofLibrary)));
+    return places;
   }
 
   /** Where the lines are whose numbers stand in the boxes: in one file, which the heading names, or the boxes have none. */

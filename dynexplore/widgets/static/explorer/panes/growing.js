@@ -8,6 +8,7 @@
 
 import { note, plural } from "../dom.js";
 import { nameOf } from "../folded.js";
+import { NOTHING, countUntil, isParameter, lastUntil, madeOf, operators } from "../grown.js";
 import { shortType } from "../groups.js";
 import { layout } from "../layout.js";
 import { NUMBER, boxShape, sheet } from "../picture.js";
@@ -31,7 +32,8 @@ const MARGIN = 10;
  * @typedef {import("../types.js").Frame} Frame
  * @typedef {import("../types.js").GraphNode} GraphNode
  * @typedef {import("../page.js").Explorer} Explorer
- * @typedef {{node: GraphNode, inputs: string[], at: number}} Grown  a node, and the state that made it
+ * @typedef {import("../grown.js").Grown} Grown  a node, and the state that made it
+ * @typedef {import("../grown.js").Made} Made
  * @typedef {{key: string, keys: string[], inputs: string[], lines: string[], part: number, node: GraphNode, frame: Frame}} Drawn
  */
 
@@ -53,27 +55,27 @@ export const growingPane = {
       showState(state, position) {
         const { frame } = explorer;
         const attempt = state.attempt || explorer.states().lastAttempt;
-        const all = pictures.grown(frame).get(attempt) ?? [];
-        const soFar = state.attempt ? all.filter(({ at }) => at <= position) : all;
+        const { all, placeOf } = pictures.made(frame, attempt);
+        const count = state.attempt ? countUntil(all, position) : all.length;
         const code = state.code ?? frame.code;
-        const window = pictures.windowOf(frame, attempt, soFar.length);
+        const window = pictures.windowOf(frame, attempt, count);
         const key = `${frame.id} ${window} ${code}`;
         if (key !== drawn) {
           rows.clear();
           nodes = [];
-          const picture = pictures.of(frame, attempt, soFar);
+          const picture = pictures.of(frame, attempt, count);
           others = [...new Set(picture.flatMap((one) => one.frame.numbers))];
           body.replaceChildren(picture.length ? drawing(explorer, picture, rows, nodes, code) : note(`This part of the function has no operators.${frame.skipped ? ` ${frame.title} runs as plain Python: ${frame.skipped}.` : ""}`));
         }
         const isNewer = key !== drawn;
         drawn = key;
-        heading.textContent = headingOf(explorer, frame, attempt, soFar, all, others) + pictures.cutOf(frame, attempt) + besides(frame, others);
-        const isMade = new Set(soFar.map(({ node }) => node.key));
-        const failing = soFar.findLast(({ node, at }) => at === position && isFailing(frame, [node.key]));
-        const newest = failing ?? soFar.findLast(({ node }) => node.op.startsWith("call_") || !isParameter(explorer, frame, node));
+        heading.textContent = headingOf(explorer, frame, attempt, all, count, others) + pictures.cutOf(frame, attempt) + besides(frame, others);
+        const ofStep = all.slice(countUntil(all, position - 1), count);
+        const failing = ofStep.findLast(({ node }) => isFailing(frame, [node.key]));
+        const newest = failing ?? lastUntil(all, count, ({ node }) => node.op.startsWith("call_") || !isParameter(explorer, frame, node));
         const held = new Set(explorer.states().around(position).after.stack.map((value) => explorer.data.values[value].node));
         for (const { drawn: one, element } of nodes) {
-          const isLater = one.frame === frame ? !isMade.has(one.key) : pictures.isAfter(one.frame, frame);
+          const isLater = one.frame === frame ? !((placeOf.get(one.key) ?? count) < count) : pictures.isAfter(one.frame, frame);
           element.classList.toggle("dynx-node", !isLater);
           element.classList.toggle("dynx-later", isLater);
           element.classList.toggle("dynx-newest", one.frame === frame && one.key === newest?.node.key && newest.at === position);
@@ -92,33 +94,31 @@ class Pictures {
   /** @param {Explorer} explorer */
   constructor(explorer) {
     this.explorer = explorer;
-    /** @type {Map<Frame, Map<number, Grown[]>>} */
-    this.made = new Map();
+    /** @type {Map<Frame, Map<number, Made>>} */
+    this.frames = new Map();
   }
 
-  /** @param {Frame} frame */
-  grown(frame) {
-    let there = this.made.get(frame);
-    if (!there) this.made.set(frame, (there = grown(frame)));
-    return there;
+  /** What an attempt at a frame added. @param {Frame} frame @param {number} attempt @returns {Made} */
+  made(frame, attempt) {
+    let there = this.frames.get(frame);
+    if (!there) this.frames.set(frame, (there = madeOf(this.explorer, frame)));
+    return there.get(attempt) ?? NOTHING;
   }
 
   /** Which attempt stands in the picture: one that was given up only where the last has other nodes. @param {Frame} frame @param {number} attempt */
   shownAttempt(frame, attempt) {
-    const last = this.explorer.states(frame).lastAttempt;
-    const kept = new Set((this.grown(frame).get(last) ?? []).map(({ node }) => node.key));
-    return (this.grown(frame).get(attempt) ?? []).every(({ node }) => kept.has(node.key)) ? last : attempt;
+    return this.made(frame, attempt).isKept ? this.explorer.states(frame).lastAttempt : attempt;
   }
 
-  /** What says whether another picture is to be drawn. @param {Frame} frame @param {number} attempt @param {number} soFar so many nodes */
-  windowOf(frame, attempt, soFar) {
+  /** What says whether another picture is to be drawn. @param {Frame} frame @param {number} attempt @param {number} count so many nodes are there */
+  windowOf(frame, attempt, count) {
     const shown = this.shownAttempt(frame, attempt);
-    return this.isLarge(frame, shown) ? `${shown} ${soFar}` : String(shown);
+    return this.isLarge(frame, shown) ? `${shown} ${count}` : String(shown);
   }
 
   /** The nodes of an attempt that get a box: parameters would hide the operators, and the table has them. @param {Frame} frame @param {number} attempt */
   boxed(frame, attempt) {
-    return (this.grown(frame).get(attempt) ?? []).filter(({ node }) => node.op !== "output" && !isParameter(this.explorer, frame, node));
+    return this.made(frame, attempt).boxed;
   }
 
   /** @param {Frame} frame @param {number} attempt */
@@ -155,8 +155,8 @@ class Pictures {
     return chain.indexOf(one) > chain.indexOf(other);
   }
 
-  /** The boxes of the picture. @param {Frame} frame @param {number} attempt @param {Grown[]} soFar @returns {Drawn[]} */
-  of(frame, attempt, soFar) {
+  /** The boxes of the picture. @param {Frame} frame @param {number} attempt @param {number} made so many nodes are there @returns {Drawn[]} */
+  of(frame, attempt, made) {
     const shown = this.shownAttempt(frame, attempt);
     const chain = this.chain(frame);
     const nodesOf = (/** @type {Frame} */ one) => this.boxed(one, one === frame ? shown : this.explorer.states(one).lastAttempt);
@@ -164,7 +164,14 @@ class Pictures {
     const isAlone = this.isLarge(frame, shown) || (count > 2 * MOST && chain.length > 1);
     /** @type {Map<string, string>} what the next part calls its input -> the box that gives it */
     const given = new Map();
-    return (isAlone ? [frame] : chain).flatMap((one, part) => this.part(one, isAlone ? around(nodesOf(one), soFar) : nodesOf(one), part, given));
+    return (isAlone ? [frame] : chain).flatMap((one, part) => this.part(one, isAlone ? around(nodesOf(one), this.lastBoxed(frame, attempt, made)) : nodesOf(one), part, given));
+  }
+
+  /** The place of the newest node that has a box, -1 before there is one. @param {Frame} frame @param {number} attempt @param {number} made so many nodes are there */
+  lastBoxed(frame, attempt, made) {
+    const shown = this.made(frame, this.shownAttempt(frame, attempt));
+    const newest = lastUntil(this.made(frame, attempt).all, made, ({ node }) => shown.boxedAt.has(node.key));
+    return newest ? /** @type {number} */ (shown.boxedAt.get(newest.node.key)) : -1;
   }
 
   /**
@@ -199,18 +206,10 @@ class Pictures {
   }
 }
 
-/** The nodes around the newest of a large graph. @param {Grown[]} all @param {Grown[]} soFar */
-function around(all, soFar) {
-  const keys = new Set(soFar.map(({ node }) => node.key));
-  const end = Math.min(all.length, Math.max(MOST, all.findLastIndex(({ node }) => keys.has(node.key)) + 1 + AHEAD));
+/** The nodes around the newest of a large graph. @param {Grown[]} all @param {number} newest */
+function around(all, newest) {
+  const end = Math.min(all.length, Math.max(MOST, newest + 1 + AHEAD));
   return all.slice(Math.max(0, end - MOST), end);
-}
-
-/** Whether a node is a parameter or a buffer. @param {Explorer} explorer @param {Frame} frame @param {GraphNode} node */
-export function isParameter(explorer, frame, { op, name, module }) {
-  if (op === "get_attr") return true;
-  if (op !== "placeholder") return false;
-  return Boolean(module) || /^self\b/.test(frame.inputs?.[name] ?? "") || (explorer.isWrapper(frame) && /^target\b/.test(frame.inputs?.[name] ?? ""));
 }
 
 /** The nodes that are drawn: the pane is scrolled so that what is chosen is seen whole. */
@@ -261,46 +260,18 @@ class Nodes extends Rows {
   }
 }
 
-/** The nodes of each attempt at a frame, in the order in which they were added. @param {Frame} frame @returns {Map<number, Grown[]>} */
-function grown(frame) {
-  /** @type {Map<string, {node: GraphNode, inputs: string[]}>} */
-  const kept = new Map();
-  for (const { nodes } of frame.graphs) {
-    for (const node of nodes) kept.set(node.key, { node, inputs: (node.inputs ?? []).map((at) => nodes[at].name) });
-  }
-  /** @type {Map<number, Grown[]>} */
-  const attempts = new Map();
-  frame.states.forEach((state, at) => {
-    for (const key of state.nodes ?? []) {
-      const attempt = state.attempt ?? 0;
-      const thrown = frame.thrown?.[attempt]?.find((node) => node.key === key);
-      const found = thrown ? { node: thrown, inputs: thrown.reads ?? [] } : kept.get(key);
-      if (!found) continue;
-      const there = attempts.get(attempt);
-      if (there) there.push({ ...found, at });
-      else attempts.set(attempt, [{ ...found, at }]);
-    }
-  });
-  return attempts;
-}
-
-/** How many of some nodes are operators. @param {Grown[]} some */
-function operators(some) {
-  return some.filter(({ node }) => node.op.startsWith("call_")).length;
-}
-
 /**
  * What stands above the picture: of a part without operators, which graphs are before and behind it.
- * @param {Explorer} explorer @param {Frame} frame @param {number} attempt @param {Grown[]} soFar @param {Grown[]} all @param {number[]} others
+ * @param {Explorer} explorer @param {Frame} frame @param {number} attempt @param {Grown[]} all @param {number} made so many of them are there @param {number[]} others
  */
-function headingOf(explorer, frame, attempt, soFar, all, others) {
+function headingOf(explorer, frame, attempt, all, made, others) {
   const isKept = attempt === explorer.states(frame).lastAttempt;
-  const whole = explorer.data.isFirstView && isKept ? frame.graphs.reduce((sum, { calls }) => sum + calls, 0) : operators(all);
+  const whole = explorer.data.isFirstView && isKept ? frame.graphs.reduce((sum, { calls }) => sum + calls, 0) : operators(all, all.length);
   const [number = 0] = frame.numbers;
   if (!whole && !number) return others.length ? `Graph${others.length > 1 ? "s" : ""} ${others.join(" and ")}: no operators in this part` : "No graphs in this part of the function";
-  const count = operators(soFar);
+  const count = operators(all, made);
   const so = count < whole ? `${count} of ${plural(whole, "operator")} so far` : plural(whole, "operator");
-  const module = explorer.names(soFar.at(-1)?.node.module ?? "");
+  const module = explorer.names(all[made - 1]?.node.module ?? "");
   return `${number ? `Graph ${number}` : "Graph"}: ${so}${module ? `, in ${module}` : ""}`;
 }
 
