@@ -438,6 +438,37 @@ def test_layers_of_one_operator_fold_where_many_read_each_other(opened: Opened, 
     assert figure.locator(".dynx-repeated text").all_text_contents() == expected
 
 
+class Normalized(torch.nn.Module):
+    def __init__(self, epsilon: float) -> None:
+        super().__init__()
+        self.convolution_and_normalization = torch.nn.Sequential(
+            torch.nn.Conv1d(2, 2, 3, padding=1), torch.nn.BatchNorm1d(2, epsilon), torch.nn.ReLU()
+        )
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x + self.convolution_and_normalization(x)
+
+
+class LongNames(torch.nn.Module):
+    def __init__(self, epsilons: tuple[float, ...]) -> None:
+        super().__init__()
+        self.equal_layers_of_the_network = torch.nn.ModuleList(map(Normalized, epsilons))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        for layer in self.equal_layers_of_the_network:
+            x = layer(x)
+        return x
+
+
+@pytest.mark.parametrize(("last", "count"), [(1e-5, 3), (1e-3, 2)])
+def test_layers_with_long_names_of_parameters_fold(opened: Opened, last: float, count: int) -> None:
+    """Arguments that are cut within the names of parameters differ in those names only; a constant behind the cut counts."""
+    page = opened(dynexplore.explain(LongNames((1e-5, 1e-5, last)))(torch.randn(2, 2, 5)).recording, view="")
+    page.keyboard.press("3")
+    frame = page.locator(".dynx-figure .dynx-repeated text")
+    expect(frame).to_have_text(f"× {count}   equal_layers_of_the_network[0] to equal_layers_of_the_network[{count - 1}]")
+
+
 class Convolution(torch.nn.Module):
     def __init__(self, dilation: int, rate: float) -> None:
         super().__init__()

@@ -122,10 +122,29 @@ function foldsOf(nodes, root, isBoxed) {
  * @param {GraphNode} node @param {GraphNode[]} nodes
  */
 function sameness({ target, result, args, kwargs, inputs = [] }, nodes) {
-  const read = new Set(inputs.map((input) => nodes[input].name));
-  const constants = `${args} ${kwargs}`.replace(STRING_OR_NAME, (text) => (read.has(text) ? "_" : text));
+  const names = inputs.map((input) => nodes[input].name);
+  const read = new Set(names);
+  const constants = `${withNames(args, names, kwargs)} ${kwargs}`.replace(STRING_OR_NAME, (text) => (read.has(text) ? "_" : text)).replace(/,\s*/g, ",");
   return `${target} ${result} ${constants}`;
 }
+
+/**
+ * Arguments that were cut within the names of two inputs, one after the other, with both names: a parameter of a nested module has a
+ * long one, which is another in each layer. A cut anywhere else stays.
+ * @param {string} args @param {string[]} names of what the operator reads, in the order of its arguments @param {string} kwargs
+ */
+function withNames(args, names, kwargs) {
+  const [, before, start, end, after] = CUT.exec(args) ?? [];
+  if (start === undefined) return args;
+  const namesIn = (/** @type {string} */ text) => names.filter((name) => text.match(STRING_OR_NAME)?.some((word) => word === name));
+  const [earlier, later] = [namesIn(before), namesIn(`${after} ${kwargs}`)];
+  const cut = names.filter((name) => !earlier.includes(name) && !later.includes(name));
+  const isWhole = cut.length > 0 && cut.length <= 2 && cut[0].startsWith(start) && cut[cut.length - 1].endsWith(end);
+  return isWhole ? `${before}${cut.join(", ")}${after}` : args;
+}
+
+/** What is before a cut, the name that it cuts, the one that goes on behind it, and the rest. */
+const CUT = /^(.*?)((?:[A-Za-z_]\w*)?)\.\.\.(\w*)(.*)$/s;
 
 /** A string, whose words are no nodes, or a name. */
 const STRING_OR_NAME = /'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[A-Za-z_]\w*/g;
