@@ -46,7 +46,7 @@ from dynexplore.engine.graph.finished_graph import FinishedGraph, GraphInput, ex
 from dynexplore.engine.graph.recurrent_meta_kernels import fake_results, is_recurrent
 from dynexplore.engine.graph.subgraphs import Body, move_out
 from dynexplore.engine.graph.torch_function_probe import TorchFunctionDispatched, listening, make_call
-from dynexplore.engine.graph.unbacked_symints import captures_unbacked_symbols, running_operator, unbacked_bindings
+from dynexplore.engine.graph.unbacked_symints import UnboundSymbol, captures_unbacked_symbols, running_operator, unbacked_bindings
 from dynexplore.engine.provenance.sources import Source
 
 
@@ -240,11 +240,17 @@ class GraphBuilder:
     # -- operations
 
     def add(self, op: str, target: Any, args: Sequence[Any], kwargs: Mapping[str, Any], fake: Any) -> torch.fx.Node:
-        """Add the node of an operation whose fake result is known."""
+        """Add the node of an operation whose fake result is known.
+
+        Raises OperatorFailed if it made an unbacked symbol that its result does not contain.
+        """
+        try:
+            symbols = unbacked_bindings(self.shape_env, fake) if self.shape_env is not None else None
+        except UnboundSymbol as error:
+            raise OperatorFailed(target, error) from error
         target = round_trippable_target(target, args[0] if args else None, fake)
         node = self.graph.create_node(op, target, tuple(args), dict(kwargs))
         node.meta["example_value"] = fake
-        symbols = unbacked_bindings(self.shape_env, fake) if self.shape_env is not None else None
         if symbols:
             node.meta["unbacked_bindings"] = symbols
         self.call_count += 1

@@ -50,11 +50,23 @@ def captures_dynamic_output_shapes() -> bool:
     return config.capture_dynamic_output_shape_ops or config.dynamic_shapes is True or _translation.must_be_whole
 
 
-def unbacked_bindings(env: Any, value: Any) -> Any:
-    """Where an operator's result contains new unbacked symbols: `unbacked_bindings` of the node."""
-    from torch.fx.experimental.symbolic_shapes import compute_unbacked_bindings
+class UnboundSymbol(Exception):
+    """An operator made an unbacked symbol that its result does not contain, so no node can be read for its value.
 
-    return compute_unbacked_bindings(env, value) if env.pending_fresh_unbacked_symbols else None
+    `torch.arange(0, t, 2)` reads the number in a tensor itself, and its result has a size that is computed from it.
+    """
+
+
+def unbacked_bindings(env: Any, value: Any) -> Any:
+    """Where an operator's result contains new unbacked symbols: `unbacked_bindings` of the node. Raises UnboundSymbol."""
+    if not env.pending_fresh_unbacked_symbols:
+        return None
+    from torch.fx.experimental.symbolic_shapes import PendingUnbackedSymbolNotFound, compute_unbacked_bindings
+
+    try:
+        return compute_unbacked_bindings(env, value)
+    except PendingUnbackedSymbolNotFound as error:
+        raise UnboundSymbol from error
 
 
 def evaluate_bool(value: Any) -> bool | None:

@@ -30,6 +30,7 @@ from dynexplore.engine.graph.fake_mode import GIVE_OTHER_MEMORY, has_symbolic_ou
 from dynexplore.engine.graph.operator_warnings import at_call
 from dynexplore.engine.graph.set_data import take_data
 from dynexplore.engine.graph.torch_function_probe import TorchFunctionDispatched
+from dynexplore.engine.graph.unbacked_symints import UnboundSymbol, captures_scalar_outputs
 from dynexplore.engine.translate.graph_failure import must_run_again_on_failure
 from dynexplore.engine.translate.stack_traces import FrameLine
 from dynexplore.engine.variables.containers.named_tuple import namedtuple_of
@@ -47,11 +48,16 @@ if TYPE_CHECKING:
 
 # Python types that torch's operators also accept as a dtype.
 _DTYPES = {int: torch.int64, float: torch.float64, bool: torch.bool, complex: torch.complex128}
+# Operators whose tensor arguments stand where a number is wanted.
+_NUMBERS_ONLY = {torch.arange, torch.full}
 _SYMBOLIC = (torch.SymInt, torch.SymFloat, torch.SymBool)
 
 
 def add(ctx: Interpreter, op: str, target: Any, args: Args, kwargs: Kwargs) -> VariableTracker:
     """Add one operation to the graph."""
+    if target in _NUMBERS_ONLY and captures_scalar_outputs():
+        args = [_number_in(ctx, arg) for arg in args]
+        kwargs = {name: arg if name == "out" else _number_in(ctx, arg) for name, arg in kwargs.items()}
     proxies = [proxy_of(ctx, arg, target) for arg in args]
     named = {name: proxy_of(ctx, arg, target) for name, arg in kwargs.items()}
     tensors = [arg for arg in (*args, *kwargs.values()) if isinstance(arg, TensorVariable)]
@@ -76,7 +82,10 @@ def add(ctx: Interpreter, op: str, target: Any, args: Args, kwargs: Kwargs) -> V
     _break_on_mutations(ctx, target, fake, tensors)
     if any(map(holds_numpy_number, (*args, *kwargs.values()))) and not (target is torch._refs.tensor and "dtype" in kwargs):
         _refuse_other_promotion(ctx, op, target, fake, args, kwargs)
-    node = ctx.graph.add(op, target, proxies, named, fake)
+    try:
+        node = ctx.graph.add(op, target, proxies, named, fake)
+    except OperatorFailed as failure:
+        _break_on(ctx, failure)
     _note_effects(ctx, node, extended)
     for tensor in tensors:
         if tensor.fake is fake:
@@ -85,6 +94,13 @@ def add(ctx: Interpreter, op: str, target: Any, args: Args, kwargs: Kwargs) -> V
     if isinstance(fake, (tuple, list)) and not isinstance(fake, torch.Size):
         _reuse_argument_trackers(result, fake, (*args, *kwargs.values()))
     return result
+
+
+def _number_in(ctx: Interpreter, value: VariableTracker) -> VariableTracker:
+    """The number in a 0-d tensor, as a node of its own: the operator would read it itself, and no node would have its symbol."""
+    if isinstance(value, TensorVariable) and value.fake.dim() == 0 and not value.fake.requires_grad:
+        return value.call_method(ctx, "item", (), {})
+    return value
 
 
 def _break_on_layout(ctx: Interpreter, operator_name: str, fake: Any) -> None:
@@ -302,7 +318,7 @@ def kind_of_failure(failure: OperatorFailed) -> tuple[str, dict[str, object]]:
         return "DX107" if has_symbolic_output_sizes(cause.func) else "DX423", facts
     if isinstance(cause, DataDependentOutputException):
         return "DX101", facts
-    if type(cause).__name__ == "GuardOnDataDependentSymNode":
+    if isinstance(cause, UnboundSymbol) or type(cause).__name__ == "GuardOnDataDependentSymNode":
         return "DX110", facts
     if isinstance(cause, UnsupportedFakeTensorException):
         return "DX409", facts

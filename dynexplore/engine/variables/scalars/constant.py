@@ -311,7 +311,7 @@ def run_now(ctx: TraceContext, function: Any, *args: Any, **kwargs: Any) -> Any:
     The function may call back into the translator: graph breaks and exceptions of the program raised there propagate.
     """
     try:
-        with _warnings_break(ctx) if any(class_module(type(arg)) == "numpy" for arg in args) else contextlib.nullcontext():
+        with _breaking_on_warnings(ctx, function, args):
             return function(*args, **kwargs)
     except (ObservedException, GraphBreak, SkipFrame):
         raise
@@ -319,9 +319,30 @@ def run_now(ctx: TraceContext, function: Any, *args: Any, **kwargs: Any) -> Any:
         ctx.raise_exception(type(error), *error.args)
 
 
+_MAY_WARN = frozenset({"__invert__", "decode", "str"})
+"""Names of C functions that warn of some constants: `True.__invert__()`, and `decode` and `str` of bytes with an invalid escape."""
+
+
+def _breaking_on_warnings(ctx: TraceContext, function: Any, args: tuple[Any, ...]) -> contextlib.AbstractContextManager[None]:
+    """Break the graph if a call warns: the warning names the program's line, and is issued in each call."""
+    if getattr(function, "__name__", None) in _MAY_WARN:
+        return _warnings_break(ctx, function.__name__)
+    return _numpy_warnings_break(ctx) if any(class_module(type(arg)) == "numpy" for arg in args) else contextlib.nullcontext()
+
+
 @contextlib.contextmanager
-def _warnings_break(ctx: TraceContext) -> Iterator[None]:
-    """Break the graph if numpy arithmetic warns: the warning names the program's line, and is issued in each call."""
+def _warnings_break(ctx: TraceContext, name: str) -> Iterator[None]:
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        try:
+            yield
+        finally:
+            if warned:
+                ctx.break_graph("DX205", function=name, arguments="constants that it warns of")
+
+
+@contextlib.contextmanager
+def _numpy_warnings_break(ctx: TraceContext) -> Iterator[None]:
     numpy = sys.modules["numpy"]
     warned = {kind: "raise" for kind, reaction in numpy.geterr().items() if reaction == "warn"}
     try:

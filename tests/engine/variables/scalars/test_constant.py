@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import operator
 import re
 import types
 import warnings
@@ -74,6 +75,32 @@ def test_an_operator_that_python_warns_of_warns_in_each_call() -> None:
     assert_same_as_eager(fn, torch.ones(2), True, then=[(torch.ones(2), False)] * 2, graphs=None, breaks=None)
 
 
+WARNS = {
+    "decode": r'b"\\d".decode("unicode_escape")',
+    "str": r'str(b"\\d", "unicode_escape")',
+    "bytes.decode": r'bytes.decode(b"\\d", "unicode_escape")',
+    "map": r'list(map(bytes.decode, [b"\\d"], ["unicode_escape"]))',
+    "invert": "True.__invert__()",
+    "bool.__invert__": "bool.__invert__(x.dim() == 1)",
+    "operator.invert": "operator.invert(True)",
+    "a method kept": "(lambda method: method())(True.__invert__)",
+}
+
+
+@pytest.mark.parametrize("expression", WARNS.values(), ids=WARNS)
+def test_a_c_function_that_python_warns_of_warns_in_each_call(expression: str) -> None:
+    """A warning is the program's, on its line: inverting a bool warns from Python 3.12 on, an invalid escape in all versions."""
+    names: dict[str, Any] = {"operator": operator, "warnings": warnings}
+    exec(
+        f"def program(x):\n    y = x + 1\n    with warnings.catch_warnings(record=True) as shown:\n"
+        f"        warnings.simplefilter('always')\n        r = {expression}\n"
+        f"    return y * 2, r, [(str(one.message), one.filename, one.lineno) for one in shown]",
+        names,
+    )
+    report = assert_same_as_eager(names["program"], torch.ones(2), calls=3, graphs=None)
+    assert report.graphs
+
+
 @pytest.mark.filterwarnings("ignore:co_lnotab is deprecated:DeprecationWarning")
 @pytest.mark.parametrize("name", sorted(name for name in dir(types.CodeType) if name.startswith("co_")))
 def test_an_attribute_of_a_code_object_warns_in_each_call_if_python_does(name):
@@ -107,9 +134,15 @@ class OwnTuple(tuple):  # type: ignore[type-arg]
 
 CONTAINERS = [("ab", "c"), (b"ab",), ["ab", "c"], frozenset(("ab",)), {97: "z"}, (1, 2), Named("ab", "c"), OwnTuple(("ab", "c"))]
 FORMS: dict[str, Callable[[Any], Any]] = {
-    "itself": lambda value: value, "iterator": iter, "map": lambda value: map(str, value), "new tuple": lambda value: tuple(value),
-    "generator": lambda value: (item for item in value), "new list": lambda value: list(value),
-    "keys": lambda value: dict.fromkeys(value).keys(), "enumerate": enumerate}
+    "itself": lambda value: value,
+    "iterator": iter,
+    "map": lambda value: map(str, value),
+    "new tuple": lambda value: tuple(value),
+    "generator": lambda value: (item for item in value),
+    "new list": lambda value: list(value),
+    "keys": lambda value: dict.fromkeys(value).keys(),
+    "enumerate": enumerate,
+}
 METHODS: list[tuple[Any, str]] = [
     *(("abcd", name) for name in ("startswith", "endswith", "join", "removeprefix", "split", "translate", "count", "__contains__")),
     *(("abcd", name) for name in ("__add__", "__eq__", "__mod__", "format", "center")),

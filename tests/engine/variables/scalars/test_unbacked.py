@@ -312,3 +312,48 @@ def test_a_gradient_through_an_assignment_by_a_mask_is_carried() -> None:
     (found,) = torch.autograd.grad(compiled(X, values).sum(), values)
     assert torch.equal(found, expected)
     assert len(backend.graphs) == 1
+
+
+NUMBERS = {
+    "arange": lambda x: torch.arange(x[0]) + 1,
+    "arange start": lambda x: torch.arange(x[0], x[1] + 9) + 1,
+    "arange step": lambda x: torch.arange(0, x[1] * 4, 2) + 1,
+    "arange down": lambda x: torch.arange(x[1] * 4, x[0] - 1, -2, dtype=torch.long) + 1,
+    "arange end=": lambda x: torch.arange(0, end=x[0], step=2) + 1,
+    "full": lambda x: torch.full((2,), x[0]) + 1,
+    "full fill_value=": lambda x: torch.full((2,), fill_value=x[0], dtype=torch.float64) + 1,
+    "full out=": lambda x: torch.full((), x[0], out=x.new_empty(())) + 1,
+    "one tensor twice": lambda x: (torch.arange(x[0], x[0] + 4), torch.full((2,), x[0])),
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.int64, torch.int32, torch.uint8, torch.float32, torch.float16, torch.bool])
+@pytest.mark.parametrize("fn", NUMBERS.values(), ids=NUMBERS)
+def test_a_tensor_that_stands_for_a_number(fn: Any, dtype: torch.dtype) -> None:
+    """An operator reads it itself: in a whole graph a node reads it, and the size or value is that of the call's data."""
+    calls = [torch.tensor(numbers).to(dtype) for numbers in ([4, 6], [3, 5], [5, 7])]
+    assert_same_as_eager(fn, calls[0], then=[(x,) for x in calls[1:]])
+    if dtype is torch.bool:
+        return
+    with dynexplore.config.patch(capture_scalar_outputs=True):
+        assert_same_as_eager(fn, calls[0], then=[(x,) for x in calls[1:]])
+    backend = CountingBackend()
+    compiled = dynexplore.optimize(backend, nopython=True)(fn)
+    for x in calls:
+        for found, expected in zip(
+            torch.utils._pytree.tree_leaves(compiled(x)), torch.utils._pytree.tree_leaves(fn(x)), strict=True
+        ):
+            assert found.dtype == expected.dtype
+            assert torch.equal(found, expected)
+    assert len(backend.graphs) == 1
+
+
+def test_a_number_that_no_node_has_breaks_the_graph() -> None:
+    """Where an operator reads a number that is in none of its results, a whole graph is refused, and is no error of the engine."""
+
+    def fn(x: Any) -> Any:
+        return torch.add(x, x, alpha=x[0]) + 1
+
+    assert_same_as_eager(fn, N.expand(2), then=[(N.expand(2) + 1,)])
+    with pytest.raises(dynexplore.exc.Unsupported, match="DX110"):
+        dynexplore.optimize("eager", nopython=True)(fn)(N.expand(2))
