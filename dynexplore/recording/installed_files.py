@@ -2,7 +2,8 @@
 
 The idea: a recording may be opened on another machine, so no file is accessed.
 
-In: the path of a file, as stored in a recording. Out: `is_installed(file)`, `is_torch(file)`. PyTorch's counterpart: none;
+In: the path of a file, as stored in a recording. Out: `is_installed(file)`, `is_torch(file)`, `is_standard(file)`.
+PyTorch's counterpart: none;
 torch/_dynamo/trace_rules.py lists the modules that Dynamo skips.
 """
 
@@ -11,6 +12,8 @@ from __future__ import annotations
 import re
 
 _LIBRARY = re.compile(r"[/\\](site-packages|dist-packages)[/\\]|[/\\]lib[/\\]python3[.\d]*[/\\]")
+_PACKAGES = re.compile(r"[/\\](site-packages|dist-packages)[/\\]")
+_STANDARD = re.compile(r"[/\\]lib[/\\]python3[.\d]*t?[/\\]")
 _TORCH = re.compile(r"[/\\](site-packages|dist-packages)[/\\]torch[/\\]")
 _LAUNCHER = re.compile(
     r"[/\\](bin|Scripts)[/\\](accelerate|deepspeed|dynexplore|i?python|jupyter|py\.?test|torchrun)[^/\\.]*(\.exe)?$"
@@ -33,3 +36,12 @@ def is_torch(file: str) -> bool:
     (True, False)
     """
     return bool(_TORCH.search(file))
+
+
+def is_standard(file: str) -> bool:
+    """Whether a file belongs to the standard library.
+
+    >>> is_standard("/usr/lib/python3.12/warnings.py"), is_standard("/x/lib/python3.12/site-packages/torch/nn/init.py")
+    (True, False)
+    """
+    return _STANDARD.search(file) is not None and _PACKAGES.search(file) is None

@@ -17,7 +17,7 @@ import itertools
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dynexplore.engine import events as ev
@@ -209,13 +209,9 @@ class _LogConverter:
         return tuple(pieces) if all(piece.nodes for piece in pieces) else ()
 
     def _breaks(self, compile_: Compile, frame: int, attempt: int, function: str, operations: int) -> None:
-        seen: set[str] = set()
-        for printed in compile_.of("artifact", "dynamo_graph_break_reason"):
-            text = self._text(printed)
-            if text in seen:
-                continue
-            seen.add(text)
-            cause = break_of(text, compile_.stack[-1].function if compile_.stack else function)
+        texts = dict.fromkeys(self._text(printed) for printed in compile_.of("artifact", "dynamo_graph_break_reason"))
+        first = compile_.stack[-1].function if compile_.stack else function
+        for cause in without_consequences([break_of(text, first) for text in texts]):
             self._record(compile_.began, cause.event(frame=frame, attempt=attempt, operations=operations, stack=(), live_locals=()))
 
     def _guards(self, compile_: Compile, frame: int, attempt: int) -> str:
@@ -412,6 +408,17 @@ def break_of(text: str, function: str) -> torch_words.Cause:
     first = max((number for number, frame in enumerate(stack) if frame.function == function), default=0)
     shown = [_plain_frame(frame) for frame in stack[first:]]
     return torch_words.parsed(message.strip(), tuple(shown))
+
+
+def without_consequences(causes: Sequence[torch_words.Cause]) -> list[torch_words.Cause]:
+    """The breaks of a compilation, without those at which torch failed to end the graph at an earlier one: part of that one."""
+    shown: list[torch_words.Cause] = []
+    for cause in causes:
+        if shown and torch_words.is_consequence(cause.message) and shown[-1].user_stack[:1] == cause.user_stack[:1]:
+            earlier = shown.pop()
+            cause = torch_words.parsed(torch_words.with_consequence(earlier.message, cause.message), earlier.user_stack)
+        shown.append(cause)
+    return shown
 
 
 def _user_frame(match: re.Match[str]) -> ev.UserFrame:

@@ -12,13 +12,15 @@ PyTorch's counterpart: `format_graph_break_message` in torch/_dynamo/exc.py, and
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import re
+import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from dynexplore.engine import events as ev
-from dynexplore.recording.installed_files import is_torch
+from dynexplore.recording.installed_files import is_standard, is_torch
 from dynexplore.traces.short_reasons import UNTRACED, parse_short_reason
 
 PLAIN_TYPES = (int, float, bool, str, bytes, complex, type(None))
@@ -151,8 +153,10 @@ _FIX_OF_VARYING = {
 }
 
 _ANOTHER = "*** While handling this graph break, another graph break occurred: ***"
-_ATTEMPTING = "Encountered graph break when attempting to trace"
+_IN_LOGS = ("Encountered graph break when attempting to trace", "Failed to handle graph break gracefully")
+_FOLLOWS = re.compile(r"This graph break may have been caused by an earlier graph break")
 _LINK = re.compile(r"/gb/(gb\d+)\.html")
+_OF_TORCH = re.compile("fundamental - it is unlikely that Dynamo will ever be able to trace|Dynamo bug")
 _FUNDAMENTAL = "fundamental - it is unlikely that Dynamo will ever be able to trace"
 
 
@@ -167,7 +171,7 @@ def parsed(message: str, stack: tuple[ev.UserFrame, ...] = ()) -> Cause:
     if after.strip():
         return _combined(parsed(first, stack), parsed(after.strip()), message)
     title, _, rest = message.partition("\n")
-    if title.startswith(_ATTEMPTING) and rest.strip():  # logs first name the opcode, which is visible in the code
+    if title.startswith(_IN_LOGS) and rest.strip():  # logs first name the opcode, which is visible in the code, or what torch does
         title, _, rest = rest.strip().partition("\n")
     hints = [_joined(hint) for hint in re.findall(r"^  Hint: (.*?)(?=^  Hint:|^\s*$|\Z)", rest, re.M | re.S)]
     link = _LINK.search(message)
@@ -185,12 +189,22 @@ def parsed(message: str, stack: tuple[ev.UserFrame, ...] = ()) -> Cause:
         or _fix_of_title(title)
         or _fix_of_logging(context, stack)
         or _fix_of_plain_result(context, stack)
-        or _joined_once(_of_program(hint, context) for hint in hints if _FUNDAMENTAL not in hint and "Dynamo bug" not in hint),
+        or _joined_once(_of_program(hint, context, _standard_call(stack)) for hint in hints if not _OF_TORCH.search(hint)),
         context=context,
         kind=link[1].upper() if link else "torch",
         fundamental=_FUNDAMENTAL in message,
         user_stack=stack,
     )
+
+
+def is_consequence(message: str) -> bool:
+    """Whether torch could not end the graph at an earlier break, and the message does not contain that break's."""
+    return _FOLLOWS.search(message) is not None and _ANOTHER not in message
+
+
+def with_consequence(earlier: str, message: str) -> str:
+    """The message of an earlier break, and what it led to, as torch writes both where it handles a break."""
+    return f"{earlier.rstrip()}\n\n{_ANOTHER}\n\n{message}"
 
 
 def _description_of(context: str) -> str:
@@ -224,6 +238,7 @@ def _fix_of_title(title: str) -> str:
 
 _FIXES = {
     "Unsupported Tensor.backward() call": "Call `backward()` outside the compiled function, on what it returns.",
+    "Invalid call to __build_class__": "Define the class outside the compiled function, at the top of the file.",
     "Data-dependent branching": "Use torch.where or torch.cond, or move the `if` out of the compiled function.",
     "Dynamic shape operator": "Keep the size with `torch.where`, or set"
     " `torch._dynamo.config.capture_dynamic_output_shape_ops = True`.",
@@ -346,24 +361,41 @@ _PUBLIC = {"posix": "os", "nt": "os", "_warnings": "warnings", "_io": "io"}
 """Modules written in C -> the module that programs import."""
 
 
-def _of_program(hint: str, context: str) -> str:
+def _standard_call(stack: tuple[ev.UserFrame, ...]) -> str:
+    """The function of the standard library that the program calls, if the break is somewhere inside of it; "" if it is not.
+
+    >>> inside = ev.UserFrame("/usr/lib/python3.12/warnings.py", 160, "simplefilter", "_add_filter(action)")
+    >>> _standard_call((ev.UserFrame("a.py", 1, "f", "warnings.simplefilter('ignore')"), inside)), _standard_call((inside,))
+    ('warnings.simplefilter', '')
+    """
+    inside = list(itertools.takewhile(lambda frame: is_standard(frame.file), reversed(stack)))
+    if not inside or len(inside) == len(stack):
+        return ""
+    called = re.search(rf"(?<![\w.])[\w.]*\b{re.escape(inside[-1].function)}(?=\()", stack[-len(inside) - 1].code)
+    return called[0] if called is not None else ""
+
+
+def _of_program(hint: str, context: str, standard: str = "") -> str:
     """A hint with what a program can change: torch asks to avoid the call, names a class method by `type`, or suggests reporting
-    an issue, until which the builtin stays untraced.
+    an issue, until which the builtin stays untraced. `standard`: the function that the program calls, if that calls the builtin.
 
     >>> _of_program("Avoid calling builtin `open` with argument types ['str'].", "")
     'Move the call to `open` out of the compiled function.'
     >>> _of_program("Avoid calling the function `Random.choice`.", "module: random, qualname: Random.choice, skip reason: a file")
     'Move the call to `random.choice` out of the compiled function, and pass what it draws.'
     """
-    avoided, builtin = _AVOIDED.match(hint), hint.startswith("If it is a Python builtin, please file an issue")
+    avoided, builtin = _AVOIDED.match(hint), _BUILTIN_HINT.match(hint)
     called = _called(context) or (avoided[1] if avoided else "")
     if hint.startswith("If you are attempting to call a logging function") or (avoided and called in FIXES_OF_LOGGING):
         return FIXES_OF_LOGGING.get(called, "")
     if not avoided and not builtin:
-        return "" if _NO_FIX.match(hint) else hint
+        return "" if _NO_FIX.match(hint) or (_EXTENSION.match(hint) and _is_of_python(context)) else hint
+    called = standard or called
     if called.lower().startswith("random.") and not called.endswith((".seed", ".shuffle")):
         return f"{_moved(called)}, and pass what it draws."
-    if builtin:
+    if builtin and called in FIXES_OF_LOGGING:  # said by another hint
+        return ""
+    if builtin and not standard:
         return f"{_moved(called)}, or wrap what it does with `torch.library.custom_op`." if called else UNTRACED
     return f"{_moved(called)}."
 
@@ -372,6 +404,14 @@ def _moved(called: str) -> str:
     return f"Move the call to `{called}` out of the compiled function"
 
 
+def _is_of_python(context: str) -> bool:
+    """Whether the untraced function belongs to a module of the standard library."""
+    skipped = _SKIPPED.search(context)
+    return skipped is not None and skipped[1].partition(".")[0] in sys.stdlib_module_names
+
+
+_EXTENSION = re.compile(r"If it is a third-party C/C\+\+ Python extension")
+_BUILTIN_HINT = re.compile("(If it is a Python builtin, p|P)lease file an issue on GitHub")
 _NO_FIX = re.compile("Consider using an equivalent alternative function/method|Please (?:report|file) an issue to PyTorch")
 _AVOIDED = re.compile(r"Avoid calling (?:the function |builtin )?`([\w.<>]+)`")
 FIXES_OF_LOGGING = {

@@ -25,6 +25,7 @@ from dataclasses import dataclass, replace
 from dynexplore.engine import events as ev
 from dynexplore.engine.old_names import keep_old_names
 from dynexplore.recording.engines import DYNEXPLORE
+from dynexplore.recording.installed_files import is_installed
 from dynexplore.recording.recording import Recording
 from dynexplore.views.break_costs import BrokenPlace, broken_places
 from dynexplore.views.break_places import library_line, own_line
@@ -36,6 +37,7 @@ from dynexplore.views.changes import (
 )
 from dynexplore.views.constraint_errors import explained
 from dynexplore.views.counts import plural
+from dynexplore.views.many_guards import most_guarded
 from dynexplore.views.miss_reasons import Reason, causes_of, reasons_of, together
 from dynexplore.views.names import (
     ENTRY_FILE,
@@ -100,13 +102,13 @@ def _headline(recording: Recording) -> Headline:
         _divergence, _died, _failed_backend, _engine_bug, _graph_break, _limit, _skipped_backend, _recompile, _plain, _nothing,
     )  # fmt: skip
     first = next((line for rule in rules if (line := rule(recording)) is not None), None)
-    return _after_its_end(recording, first or _with_loop(recording, _clean(recording)))
+    return _after_its_end(recording, first or _with_what_is_slow(recording, _clean(recording)))
 
 
-def _with_loop(recording: Recording, line: Headline) -> Headline:
-    """A clean headline, with the loop that makes most of a graph, if there is one."""
-    loop = longest_loop(recording) if not line.where else None
-    return line if loop is None else replace(line, where=loop.sentence, remedy=loop.remedy, level="note")
+def _with_what_is_slow(recording: Recording, line: Headline) -> Headline:
+    """A clean headline, with the loop that makes most of a graph, or the container that most guards are about, if there is one."""
+    slow = (longest_loop(recording) or most_guarded(recording)) if not line.where else None
+    return line if slow is None else replace(line, where=slow.sentence, remedy=slow.remedy, level="note")
 
 
 def _after_its_end(recording: Recording, line: Headline) -> Headline:
@@ -563,12 +565,19 @@ def remedy_of(broke: ev.GraphBroke) -> str:
     """Return the advice, else the explanation; as many sentences as fit."""
     advice = _FIX_OF_LOOP if _is_loop(broke) else broke.fix or broke.why
     advice = advice.removesuffix(" Please report an issue to PyTorch.")
-    if library_line(broke) is not None and advice.startswith(_ABOUT_A_CALL):  # the program does not call that itself
+    if library_line(broke) is not None and advice.startswith(_ABOUT_A_CALL) and not _calls(broke, advice):
         advice = "Move the call out of the compiled function."
     if len(advice) <= LONGEST:
         return advice
     sentences = re.split(r"(?<=[.!?])(?<!e\.g\.)(?<!i\.e\.) (?=[A-Z`])", advice)
     return sentences[0]
+
+
+def _calls(broke: ev.GraphBroke, advice: str) -> bool:
+    """Whether a line of the program itself calls what the advice names."""
+    named = re.search(r"`([\w.]+)`", advice)
+    lines = (frame.code for frame in broke.user_stack if not is_installed(frame.file))
+    return named is not None and any(re.search(rf"(?<![\w.]){re.escape(named[1])}\(", line) for line in lines)
 
 
 _ABOUT_A_CALL = ("Avoid calling", "Move the call to")

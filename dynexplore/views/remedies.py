@@ -183,6 +183,7 @@ def _is_of_sizes(reason: Reason) -> bool:
     return re.search(r"\.(size|stride|storage_offset)\(\)", f"{reason.source} {reason.expected}") is not None
 
 
+_EQUAL_SIZES = re.compile(r"\.size\(\)\[\d+\] == [\w.\[\]'\"]+\.size\(\)\[\d+\]")
 _COMPARISON = re.compile(r" ([<>=!]=|[<>]) ")
 
 
@@ -315,6 +316,9 @@ ROWS: tuple[Row, ...] = (
         "Each new value of `SOURCE` recompiles: keep it constant, or compute it as a tensor.", costs=_TWO),
     Row("number-relation", lambda r: _is_relation(r) and not _is_of_sizes(r),
         f"{NO_ACTION} if both cases occur: {_EACH}.", costs=_TWO),
+    Row("equal-sizes", lambda r: _is_relation(r) and _EQUAL_SIZES.search(f"{r.source} {r.expected}") is not None,
+        f"{NO_ACTION}: the first version requires these sizes to be equal, as in its first call; the new one accepts others, too.",
+        costs=_TWO),
     Row("relation", _is_relation,
         f"{NO_ACTION}: the sizes that the compiled version excludes get separate versions.",
         "Pad the input to a few sizes: each condition whose result a new size changes adds a version.", costs=_TWO),

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dynexplore.engine import events as ev
-from dynexplore.traces.torch_words import parsed
+from dynexplore.traces.torch_words import is_consequence, parsed, with_consequence
 from dynexplore.watching import private_torch
 
 
@@ -44,6 +44,15 @@ def of_error(error: BaseException) -> LoggedCause | None:
     if getattr(error, "gb_type", None) is None or not hasattr(error, "real_stack"):
         return None
     return of_logged(error, "")
+
+
+def with_earlier(cause: LoggedCause, causes: Sequence[LoggedCause]) -> LoggedCause:
+    """A cause for which a frame is skipped, behind the break that torch could not end the graph at: the one to fix."""
+    place = cause.stack[:1]
+    earlier = [before for before in causes if not is_consequence(before.message) and before.stack[:1] == place]
+    if not earlier or not is_consequence(cause.message):
+        return cause
+    return LoggedCause(with_consequence(earlier[-1].message, cause.message), earlier[-1].stack)
 
 
 def matching(causes: Sequence[LoggedCause], reason: Any) -> LoggedCause:

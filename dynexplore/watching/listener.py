@@ -306,6 +306,7 @@ class Listener:
             )
             reason = f"torch.compile's recompile limit of {limit} is reached"
         elif attempt is not None and (cause := self._look(break_causes.of_error, error)) is not None:
+            cause = break_causes.with_earlier(cause, frame.causes)
             attempt.broke_whole(functools.partial(_whole_frame_broke, cause, attempt))
             reason = "its graph breaks where torch.compile cannot resume"
         self._look(self._tell_attempts, frame)

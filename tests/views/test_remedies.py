@@ -174,6 +174,11 @@ g = torch.compile(lambda x: x * 2, backend="eager")
 for k in range(4):
     with torch.set_grad_enabled(k % 2 == 0): g(torch.ones(3))
 """, ""),
+    "equal-sizes": ("""
+import torch
+g = torch.compile(lambda x, y: x * x.sum() + y.sum(), backend="eager", dynamic=True)
+for n, m in ((5, 5), (8, 8), (8, 6), (9, 4), (3, 3)): g(torch.ones(n), torch.ones(m))
+""", ""),
     "backend": ("""
 import torch
 def f(x): return x * 2
