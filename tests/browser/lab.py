@@ -40,6 +40,8 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "@jupyterlab/docmanager-extension/plugin": {"autosave": False},
 }
 
+JUPYTERLAB = (sys.executable, "-m", "jupyterlab")
+
 NO_DOT = "python-without-dot"
 """A kernel whose PATH leads nowhere: there is no `dot`, nor any other program."""
 
@@ -94,8 +96,12 @@ def jupyterlab_is_there() -> None:
 class Lab:
     """One JupyterLab server with one browser."""
 
-    def __init__(self, folder: Path, server: subprocess.Popen[bytes], address: str, token: str, browser: Browser) -> None:
+    def __init__(
+        self, folder: Path, server: subprocess.Popen[bytes], address: str, token: str, browser: Browser, prefix: str
+    ) -> None:
         self.folder, self.server, self.address, self.token, self.browser = folder, server, address, token, browser
+        self.prefix = prefix
+        """What the address of a notebook begins with."""
 
     @contextlib.contextmanager
     def opened(
@@ -121,7 +127,7 @@ class Lab:
             route.abort()
 
         context.route(lambda url: not _LOCAL.match(url), block)
-        page = NotebookPage(self, context.new_page(), name, "lab" if sidebar else "doc")
+        page = NotebookPage(self, context.new_page(), name, "lab/tree" if sidebar else self.prefix)
         try:
             page.open()
             yield page
@@ -162,15 +168,15 @@ _NOT_RUN = {"metadata": {}, "outputs": [], "execution_count": None}
 class NotebookPage:
     """One notebook, open in JupyterLab; `page` is Playwright's page, `errors` what went wrong in it."""
 
-    def __init__(self, lab: Lab, page: Page, name: str, mode: str = "doc") -> None:
-        self.lab, self.page, self.name, self.mode = lab, page, name, mode
+    def __init__(self, lab: Lab, page: Page, name: str, prefix: str) -> None:
+        self.lab, self.page, self.name, self.prefix = lab, page, name, prefix
         self.errors: list[str] = []
         page.on("pageerror", lambda error: self.errors.append(str(error)))
         page.on("console", lambda said: self.errors.append(said.text) if _is_ours(said.type, said.text) else None)
 
     def open(self) -> None:
         """Load the page (again), and wait for the notebook and its kernel."""
-        self.page.goto(f"{self.lab.address}/{self.mode}/tree/{self.name}?token={self.lab.token}", wait_until="domcontentloaded")
+        self.page.goto(f"{self.lab.address}/{self.prefix}/{self.name}?token={self.lab.token}", wait_until="domcontentloaded")
         self.page.locator(".jp-Notebook .jp-Cell").first.wait_for(timeout=60_000)
         self.page.wait_for_function(_KERNEL_IDLE, timeout=60_000)
 
@@ -234,24 +240,25 @@ def _is_ours(kind: str, text: str) -> bool:
 
 
 @contextlib.contextmanager
-def running_lab(folder: Path) -> Iterator[Lab]:
-    """JupyterLab on a free port, and a browser; both end with the block."""
-    program = chromium()
+def running_lab(folder: Path, program: Sequence[str | Path] = JUPYTERLAB, prefix: str = "doc/tree") -> Iterator[Lab]:
+    """JupyterLab (or another program that takes its options, with other addresses) on a free port, and a browser; both end with the
+    block."""
+    chromium()  # without one nothing is started
     jupyterlab_is_there()
-    address, token = f"http://127.0.0.1:{_free_port()}", secrets.token_hex(12)
+    address, token = f"http://127.0.0.1:{free_port()}", secrets.token_hex(12)
     log = folder / "server.log"
-    with log.open("wb") as out, _server(folder, address, token, out) as server:
+    with log.open("wb") as out, _server(folder, program, address, token, out) as server:
         with sync_playwright() as playwright:
             environment = {name: text for name, text in os.environ.items() if not name.lower().endswith("_proxy")}
-            browser = playwright.chromium.launch(executable_path=program, args=FLAGS, env=environment)
-            lab = Lab(folder, server, address, token, browser)
+            browser = playwright.chromium.launch(executable_path=chromium(), args=FLAGS, env=environment)
+            lab = Lab(folder, server, address, token, browser, prefix)
             _wait_for(lab, log)
             yield lab
             browser.close()
 
 
 @contextlib.contextmanager
-def _server(folder: Path, address: str, token: str, out: Any) -> Iterator[subprocess.Popen[bytes]]:
+def _server(folder: Path, program: Sequence[str | Path], address: str, token: str, out: Any) -> Iterator[subprocess.Popen[bytes]]:
     _private_folders(folder)
     options = {
         "ServerApp.root_dir": folder / "root",
@@ -262,7 +269,7 @@ def _server(folder: Path, address: str, token: str, out: Any) -> Iterator[subpro
         "LabApp.news_url": "",
     }
     words = [f"--{name}={value}" for name, value in options.items()]
-    command = [sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", "--expose-app-in-browser"]
+    command = [*program, "--no-browser", "--allow-root", "--expose-app-in-browser"]
     command += ["--ip=127.0.0.1", f"--port={address.rpartition(':')[2]}", *words]
     server = subprocess.Popen(command, env=_environment(folder, token), stdout=out, stderr=out, cwd=folder, start_new_session=True)
     try:
@@ -286,6 +293,7 @@ def _environment(folder: Path, token: str) -> dict[str, str]:
         "IPYTHONDIR": "ipython",
     }
     environment = os.environ | {name: str(folder / part) for name, part in own.items()}
+    environment["JUPYTER_PATH"] = str(Path(sys.prefix, "share", "jupyter"))  # the widgets, for a server of another environment
     path = os.pathsep.join(filter(None, [str(TOP), environment.get("PYTHONPATH", "")]))
     return environment | {"JUPYTER_TOKEN": token, "PYTHONPATH": path, "PYTHONUNBUFFERED": "1"}
 
@@ -321,7 +329,8 @@ def _tail(log: Path) -> str:
     return log.read_text(errors="replace")[-2000:]
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """A port that nobody listens to."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         return int(taken.getsockname()[1])
