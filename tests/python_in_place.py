@@ -31,7 +31,7 @@ FILE = "<modified code as Python>"
 
 @dataclass
 class Replaced:
-    """How many pieces of modified code ran as Python, with their texts; and why others have no form in Python."""
+    """How many pieces of modified code ran as Python, with their texts; and why others have no Python equivalent."""
 
     texts: list[str] = field(default_factory=list)
     refused: Counter[str] = field(default_factory=Counter)

@@ -352,9 +352,9 @@ def _watch_as_rank(program: Program, names: list[str], outputs: Outputs, argumen
 
     folder: Path = arguments.ranks
     if arguments.summary_json is not None:
-        raise Mistake(f"--summary-json is about one process: dynexplore open {folder} --rank N --summary-json OUT")
+        raise Mistake(f"--summary-json covers a single process: dynexplore open {folder} --rank N --summary-json OUT")
     if arguments.check:
-        raise Mistake("--check is about one process: run the script without torchrun")
+        raise Mistake("--check supports a single process: run the script without torchrun")
     output_files.check_forms_of_ranks(outputs)
     try:
         job = RankJob(folder)

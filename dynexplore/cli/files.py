@@ -159,9 +159,9 @@ def _open_ranks(path: Path, outputs: Outputs, arguments: argparse.Namespace) -> 
 
     output_files.check_forms_of_ranks(outputs)
     if arguments.summary_json is not None:
-        raise Mistake(f"{path} has several ranks: --rank N chooses the one that --summary-json is about")
+        raise Mistake(f"{path} contains several ranks: select one for --summary-json with --rank N")
     if arguments.dump is not None or arguments.against is not None or arguments.stacks:
-        raise Mistake(f"{path} has several ranks: --rank N chooses the one that --dump, --against and --stacks are about")
+        raise Mistake(f"{path} contains several ranks: select one for --dump, --against or --stacks with --rank N")
     bar = _ProgressBar(path.name)
     try:
         ranks = open_ranks(path, progress=bar, run=arguments.run)
@@ -247,7 +247,7 @@ def replay_frame(arguments: argparse.Namespace) -> int:
     """Show a saved frame; with --trust run it, and write the requested files. Status 1: its capture fails."""
     outputs = output_files.requested_files(arguments)
     if outputs and not arguments.trust:
-        raise Mistake("output files come from a run, and nothing runs without --trust")
+        raise Mistake("to write output files, the frame must run: pass --trust")
     try:
         frame = dynexplore.replay(arguments.frame, trust=arguments.trust)
     except dynexplore.exc.ReplayError as error:

@@ -50,7 +50,7 @@ def open_lab(options: Sequence[str]) -> NoReturn:
     try:
         _sign(_as_original(folder, _as_committed(source) if is_checkout else tutorials))
     except _NotSigned as error:
-        print(f"dynexplore: the drawings of a tutorial are words until its cells are run, for {error}", file=sys.stderr)
+        print(f"dynexplore: until you run its cells, a tutorial shows text instead of drawings: {error}", file=sys.stderr)
     root, first = folder.parent, folder / tutorials[0].name
     # the printed URL opens it, too, for users who open it by hand on another machine
     address = f"/lab/tree/{folder.name}/{first.name}"
@@ -97,7 +97,7 @@ def _as_committed(folder: Path) -> list[Path]:
     try:
         listing = subprocess.run(["git", "ls-tree", "-z", "HEAD"], cwd=folder, capture_output=True, text=True)
     except OSError:
-        raise _NotSigned("there is no git, which knows the project's own") from None
+        raise _NotSigned("git is not installed, so unmodified tutorials cannot be identified") from None
     if listing.returncode:
         raise _NotSigned("this folder is not in a git repository")
     lines = (line.partition("\t") for line in listing.stdout.split("\0"))
@@ -128,6 +128,6 @@ def _sign(notebooks: Sequence[Path]) -> None:
         is_stored = notary.store.db_file != ":memory:"  # the fallback if the database file is unusable
         notary.store.close()
     except (OSError, sqlite3.Error) as error:
-        raise _NotSigned(f"{data} cannot keep their signatures: {error}") from None
+        raise _NotSigned(f"{data} cannot store the signatures of notebooks: {error}") from None
     if not is_stored:
-        raise _NotSigned(f"{data} cannot keep their signatures")
+        raise _NotSigned(f"{data} cannot store the signatures of notebooks")

@@ -191,7 +191,7 @@ def _leave_out_this_package(shown: traceback.TracebackException) -> None:
 def run_notebook(path: Path, cells: Sequence[tuple[str, str]], left_out: int) -> None:
     """Run the code cells of a notebook in order, as one program; magics and shell commands are skipped, with a notice."""
     if left_out:
-        print(f"dynexplore: {left_out} lines of magics and shell commands of {path.name} were left out", file=sys.stderr)
+        print(f"dynexplore: {left_out} lines with magics or shell commands in {path.name} were skipped", file=sys.stderr)
     main = types.ModuleType("__main__")
     main.__file__ = str(path)
     before = sys.modules["__main__"]
@@ -213,7 +213,7 @@ def cells_of(path: Path) -> tuple[list[tuple[str, str]], int]:
         cells = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
         sources = ["".join(cell["source"]) for cell in cells]
     except (ValueError, KeyError, TypeError):
-        raise Mistake(f"{path} is no notebook: it has no JSON with cells") from None
+        raise Mistake(f"{path} is not a notebook: it is not JSON with a list of cells") from None
     plain = [_without_magics(source) for source in sources]
     return [(f"{path}[{number}]", source) for number, (source, _) in enumerate(plain, 1)], sum(count for _, count in plain)
 

@@ -67,8 +67,8 @@ def judge(expected: Answer, actual: Answer) -> tuple[str, str]:
         return WRONG, f"returns a result where eager raises {expected.raised}"
     for part, eager_value, has in (("result", expected.result, actual.result), ("arguments", expected.arguments, actual.arguments)):
         if (difference := first_difference(eager_value, has)) is not None:
-            where = "the result" if part == "result" else "the arguments after the call"
-            return WRONG, f"{where} is not eager's: {difference}"
+            where = "the result differs" if part == "result" else "the arguments differ after the call"
+            return WRONG, f"{where} from eager: {difference}"
     lost = _lost(expected, actual)
     return (LOSES, lost) if lost else (SAME, "")
 
@@ -78,11 +78,11 @@ def _lost(expected: Answer, actual: Answer) -> str:
     if expected.printed != actual.printed:
         return f"prints {clip(actual.printed, 60)!r} where eager prints {clip(expected.printed, 60)!r}"
     for name in sorted({*expected.effects, *actual.effects}):
-        eager_effect, has = expected.effects.get(name, "stays as it was"), actual.effects.get(name, "stays as it was")
+        eager_effect, has = expected.effects.get(name, "is unchanged"), actual.effects.get(name, "is unchanged")
         if eager_effect != has:
-            return f"{name} {has}, and in eager it {eager_effect}"
+            return f"{name} {has}, but in eager it {eager_effect}"
     difference = first_difference(expected.state, actual.state)
-    return f"parameters and buffers are not eager's afterwards: {difference}" if difference is not None else ""
+    return f"parameters or buffers differ from eager after the call: {difference}" if difference is not None else ""
 
 
 # -- plain data ----------------------------------------------------------------------------------------------------------

@@ -128,7 +128,7 @@ def _compared(fn: Any, lenses: Sequence[Lens], settings: Settings, args: tuple[A
     probes = [
         Probe(label, run.operators != eager.operators, run.seconds, run.path != eager.path) for label, run in eager_runs
     ]
-    note = f"All methods ran in the program's own process, because {against}: what they cache stays there." if against else ""
+    note = f"All methods ran in the program's own process, because {against}. What they cached remains there." if against else ""
     return Comparison(name, probes, outcomes, note)
 
 

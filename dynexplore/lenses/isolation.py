@@ -65,9 +65,9 @@ def in_a_child(work: Callable[[], Any], seconds: float) -> Any:
 
 def _result(data: bytes | None, status: int, seconds: float) -> Any:
     if data is None:
-        raise ChildFailed(f"it had not ended after {seconds:g} seconds")
+        raise ChildFailed(f"it did not finish within {seconds:g} seconds")
     if os.WIFSIGNALED(status):
-        raise ChildFailed(f"its process was ended by {signal.Signals(os.WTERMSIG(status)).name}")
+        raise ChildFailed(f"its process was killed by {signal.Signals(os.WTERMSIG(status)).name}")
     if not data:
         raise ChildFailed(f"its process ended without a result (exit status {os.waitstatus_to_exitcode(status)})")
     result, error = pickle.loads(data)

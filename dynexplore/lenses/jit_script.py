@@ -22,8 +22,8 @@ class JitScript:
     key = "jit.script"
     name = "torch.jit.script"
     works_on = "source (syntax tree)"
-    how = "Compiles the source text of the function, typed, without running it: branches and loops stay what they are."
-    purpose = "Taking a model with control flow away from Python, if it is written in the part of Python that TorchScript knows."
+    how = "Compiles the source of the function, with static types, without running it. Branches and loops are preserved."
+    purpose = "Running a model with control flow without Python, if TorchScript supports the Python features that it uses."
     reasons = (
         (
             "could not get source|Can't get source|Could not get qualified name|Expected a single top-level function|source code",
@@ -31,23 +31,23 @@ class JitScript:
         ),
         (
             r"variable number of arguments|\*args|\*\*kwargs|keyword-arg|Compiled functions can't take",
-            "TorchScript's part of Python has no *args and **kwargs",
+            "TorchScript does not support *args and **kwargs",
         ),
         (
             r"Tensor \(inferred\)|but instead got type|Expected a value of type",
-            "it takes arguments without annotations for tensors, and the types do not fit",
+            "it assumes that arguments without annotations are tensors, and the types do not match",
         ),
         (
             "Return type|previously had type|[Tt]ype mismatch|must have the same type|Could not infer|Dict.*(key|values|type)",
-            "TorchScript is typed, and the types of this function do not fit together",
+            "TorchScript is statically typed, and the types in this function do not match",
         ),
         (
             "python value of type|undefined value|Unknown builtin|closed over|global",
-            "the function uses something of Python that TorchScript does not know",
+            "the function uses a Python feature that TorchScript does not support",
         ),
         (
             "UnsupportedNodeError|NotSupportedError|is not supported|aren't supported|Unsupported",
-            "the function uses syntax outside TorchScript's part of Python",
+            "the function uses syntax that TorchScript does not support",
         ),
     )
 

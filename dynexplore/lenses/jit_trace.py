@@ -27,12 +27,12 @@ class JitTrace:
     key = "jit.trace"
     name = "torch.jit.trace"
     works_on = "trace with real tensors"
-    how = "Runs the function once with the real arguments and writes down which operators their tensors went through."
-    purpose = "Taking a model without control flow away from Python. No guards: a branch or a loop is baked in as it ran."
+    how = "Runs the function once with the real arguments, and records the operators that are called on their tensors."
+    purpose = "Running a model without control flow without Python. No guards: branches and loops are recorded as they ran."
     reasons = (
         (
             "Only tensors|Tracer cannot infer type|Type .* cannot be traced|tensors or tuples of tensors",
-            "a trace can return tensors and nests of tensors only",
+            "a trace can return only tensors and nested containers of tensors",
         ),
         (
             "did not have observable data dependence|cannot be traced.*no tensor",
@@ -47,7 +47,7 @@ class JitTrace:
         """Trace with all tensors of the arguments as inputs; everything else is a constant of the trace."""
         leaves, form = tree_flatten((call.args, call.kwargs))
         places = [place for place, leaf in enumerate(leaves) if isinstance(leaf, torch.Tensor)]
-        notes = [] if len(places) == len(leaves) else ["arguments that are no tensors were baked in"]
+        notes = [] if len(places) == len(leaves) else ["arguments that are not tensors became constants"]
         if isinstance(call.fn, torch.nn.Module) and not call.kwargs and len(places) == len(call.args):
             traced: Any = torch.jit.trace(call.fn, call.args, strict=False, check_trace=False)  # type: ignore[no-untyped-call]
             return Captured(lambda: [jit_rows.graph_of(traced.inlined_graph, self.name)], traced, notes=notes)

@@ -33,10 +33,10 @@ class LazyTensors:
     works_on = "deferred tensors"
     how = "Runs the function on tensors that record operations instead of executing them; a graph is built when data is needed."
     purpose = (
-        "Devices that want whole graphs, without looking at Python: right for any program, at the price of tracing every call."
+        "Devices that need whole graphs. Correct for any program, at the cost of tracing every call."
     )
     reasons = (
-        ("device|lazy", "the function mixes lazy tensors with tensors that it makes or keeps elsewhere"),
+        ("device|lazy", "the function mixes lazy tensors with tensors that it creates or stores elsewhere"),
     )  # fmt: skip
 
     def prepare(self) -> None:
@@ -59,7 +59,7 @@ class LazyTensors:
         at_once = _counted("aten::")
         syncs = at_once.pop(_ASKED_FOR_DATA, 0)
         breaks = [f"data was requested {_times(syncs)}, and the operators recorded until then ran immediately"] if syncs else []
-        notes = [f"the backend cannot defer {', '.join(sorted(at_once))}: they ran at once, on data"] if at_once else []
+        notes = [f"the backend cannot defer {', '.join(sorted(at_once))}: they ran immediately, on data"] if at_once else []
         return Captured(lambda: graphs, run, count=lambda: runs, breaks=lambda: breaks, notes=notes)
 
     def _keep(self, tensors: list[torch.Tensor], graphs: list[Graph]) -> None:

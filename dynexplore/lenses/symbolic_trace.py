@@ -38,9 +38,9 @@ class SymbolicTrace:
         ("control flow", f"{_PROXIES} a branch or loop that depends on data or sizes cannot be evaluated"),
         (
             "cannot be iterated|'len' is not supported|does not have a|object cannot be interpreted",
-            f"{_PROXIES} it cannot know how many items there are",
+            f"{_PROXIES} the number of items is unknown",
         ),
-        ("Proxy", f"{_PROXIES} this function does something with an argument that a proxy cannot"),
+        ("Proxy", f"{_PROXIES} this function uses an argument in a way that a proxy does not support"),
     )
 
     def prepare(self) -> None:

@@ -20,8 +20,8 @@ class ThisEngine:
     key = "dynexplore"
     name = "dynexplore"
     works_on = "bytecode"
-    how = "Reads the bytecode of each frame before it runs; graphs with guards, Python in between, capture again when guards fail."
-    purpose = "Seeing how that is done: every step, guard and break is recorded, and every rule can be read and changed."
+    how = "Reads the bytecode of each frame before it runs, and captures graphs with guards. Recompiles when guards fail."
+    purpose = "Seeing how capture works: every step, guard and break is recorded, and every rule can be read and changed."
     reasons: tuple[tuple[str, str], ...] = ()
 
     def prepare(self) -> None:

@@ -24,8 +24,8 @@ class TorchCompile:
     key = "dynamo"
     name = "torch.compile"
     works_on = "bytecode"
-    how = "Reads the bytecode of each frame before it runs; graphs with guards, Python in between, capture again when guards fail."
-    purpose = "Making unchanged programs fast: any Python works, as much as possible of it in graphs."
+    how = "Reads the bytecode of each frame before it runs, and captures graphs with guards. Recompiles when guards fail."
+    purpose = "Making unchanged programs faster: any Python code works, and as much of it as possible becomes graphs."
     reasons = (("Dynamo is not supported|not supported on Python", "torch.compile does not support this Python"),)
 
     def prepare(self) -> None:

@@ -26,8 +26,8 @@ class TorchExport:
     key = "export"
     name = "torch.export.export"
     works_on = "trace with fake tensors"
-    how = "Runs the function on fake tensors and keeps one functional aten graph; decisions on data are errors, sizes are checked."
-    purpose = "Deployment without Python: one whole graph with its state, or an error that explains why not."
+    how = "Runs the function on fake tensors, and returns one functional ATen graph. Branches on data raise; sizes are checked."
+    purpose = "Deployment without Python: one graph with its state, or an error that explains the problem."
     reasons = (
         (
             "data-dependent|Dynamic control flow|DataDependent|Could not guard|Could not extract",
@@ -35,7 +35,7 @@ class TorchExport:
         ),
         (
             "Unsupported input type|unsupported.*type|Only tensors|pytree",
-            "it takes and returns tensors, plain values and nests of them only",
+            "arguments and results must be tensors, plain values or nested containers of them",
         ),
     )
 

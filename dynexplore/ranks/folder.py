@@ -74,14 +74,14 @@ def _from_files(path: Path, files: dict[int, Path]) -> Ranks:
             notices.append(f"{file.name} cannot be shown: {error}.")
     recordings, others = _of_one_job(recordings)
     if others:
-        notices.append(f"{_files(others)} left out: {'it is' if len(others) == 1 else 'they are'} of another job.")
+        notices.append(f"{_files(others)} skipped: {'it belongs' if len(others) == 1 else 'they belong'} to another job.")
     if not recordings:
         raise RecordingError(" ".join(notices))
     lost = missing(recordings, [*files])
     if lost:
         size = _world_size(recordings)
         files_of = "There is no file" if len(lost) == 1 else "There are no files"
-        notices.append(f"{files_of} of {rank_words(lost)}, of {size} ranks: ended before it could write one, or runs still.")
+        notices.append(f"{files_of} of {rank_words(lost)}, of {size} ranks: it ended before writing one, or is still running.")
     return Ranks(recordings, notices)
 
 
@@ -143,7 +143,7 @@ def _from_logs(path: Path, progress: Progress, run: int | None) -> Ranks:
         done += sum(log.stat().st_size for log in own)
     nameless = [log for log in logs if not rank_in_name(log)]
     if nameless:
-        notices.append(f"{plural(len(nameless), 'log')} of no rank {'is' if len(nameless) == 1 else 'are'} left out.")
+        notices.append(f"{plural(len(nameless), 'log')} without a rank {'was' if len(nameless) == 1 else 'were'} skipped.")
     if not recordings:
         raise RecordingError(" ".join(dict.fromkeys(notices)))
     return Ranks(recordings, notices, path.name)

@@ -323,7 +323,7 @@ _NOT_RECORDED = "the real run was not recorded"
 
 def _argument(observed: ev.ValueObserved) -> RealValue:
     """The value of the argument; a list or an object may have been mutated since."""
-    later = ", as it came in" if observed.text.startswith(_MUTABLE) else ""
+    later = ", as passed in" if observed.text.startswith(_MUTABLE) else ""
     return _of(observed, "real", later)
 
 

@@ -201,20 +201,20 @@ def _of_function(target: Any) -> str:
     name = _name(target)
     if isinstance(target, OpOverload | OpOverloadPacket):
         own = str(target).partition(".")[0] in _OWN_NAMESPACES or getattr(target, "namespace", "") in _OWN_NAMESPACES
-        return "" if own and name != "_print" else f"{target} is a custom operator, which may do more than compute"
+        return "" if own and name != "_print" else f"{target} is a custom operator, which may have side effects"
     if isinstance(target, HigherOrderOperator):
         return ""
     if isinstance(getattr(target, "__self__", None), type) and issubclass(target.__self__, torch.autograd.Function):
-        return f"{target.__self__.__qualname__} is code of the program"
+        return f"{target.__self__.__qualname__} is user code"
     if getattr(target, "__module__", None) == "builtins" and isinstance(target, types.BuiltinFunctionType | type):
-        return "" if name in _COMPUTING_BUILTINS else f"{name} may do more than compute"
+        return "" if name in _COMPUTING_BUILTINS else f"{name} may have side effects"
     file_module = getattr(target, "__module__", None) or ("torch" if getattr(torch, name, None) is target else "")
     if file_module.startswith(_COMMUNICATING):
         return f"{name} communicates with other processes"
     if isinstance(target, types.BuiltinFunctionType | types.MethodDescriptorType | types.WrapperDescriptorType) and not file_module:
         return ""
     inside = any(file_module == prefix or file_module.startswith(prefix + ".") for prefix in _COMPUTING_MODULES)
-    return "" if inside else f"{name} is code of the program"
+    return "" if inside else f"{name} is user code"
 
 
 def _name(target: Any) -> str:

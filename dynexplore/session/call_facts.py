@@ -95,7 +95,7 @@ def why_around(innermost: types.FrameType | None, is_own: Callable[[str], bool] 
         if code.co_name in _STATE_DICT and code.co_filename == _MODULE_FILE:
             return "a state dict is loaded or saved"
         if code.co_name == "__init__" and code.co_varnames and isinstance(frame.f_locals.get(code.co_varnames[0]), torch.nn.Module):
-            return "a module is being made"
+            return "a module is being constructed"
         if _is_class_body(code):
             return "a class is being defined"
         frame = frame.f_back

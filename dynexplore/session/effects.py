@@ -46,8 +46,8 @@ _DOES: dict[str, str] = {
     "shutil.rmtree": "removes {}",
     "shutil.copyfile": "copies {}",
     "shutil.move": "moves {}",
-    "socket.connect": "talks to another machine or process",
-    "socket.sendto": "talks to another machine or process",
+    "socket.connect": "communicates with another machine or process",
+    "socket.sendto": "communicates with another machine or process",
     "sqlite3.connect": "opens the database {}",
     "builtins.input": "asks for input",
 }

@@ -118,7 +118,7 @@ def _too_far_apart(reference: torch.Tensor, candidate: torch.Tensor, tolerance: 
         return f"NaN in {int(candidate.isnan().sum())} elements, {int(reference.isnan().sum())} expected"
     infinite = reference.isinf()
     if not torch.equal(torch.where(infinite, reference, 0), torch.where(candidate.isinf(), candidate, 0)):
-        return "infinities at other places than expected"
+        return "infinities in unexpected places"
     dark = infinite | reference.isnan()
     wide = torch.complex128 if reference.is_complex() else torch.float64
     apart = (reference.to(wide) - candidate.to(wide)).abs().masked_fill(dark, 0)

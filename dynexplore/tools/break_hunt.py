@@ -123,7 +123,7 @@ def _still_to_do(explanation: Any) -> str:
         broke = explanation.breaks[0]
         return f"breaks at `{broke.user_stack[-1].code.strip()}`: {broke.title}"
     if explanation.graph_count != 1:
-        return f"{plural(explanation.graph_count, 'graph')} for its calls, where one would do"
+        return f"{plural(explanation.graph_count, 'graph')} for its calls, where one is enough"
     return ""
 
 

@@ -92,7 +92,8 @@ class BreakCost:
         lines = [f"    {frame.code.strip()}  # {frame.place}" for frame in self.graph_break.user_stack if frame.code.strip()]
         source = ["```python", self.source.rstrip("\n"), "```"] if self.source else lines
         outside = plural(len(self.operators), "operator runs", "operators run")
-        cost = f"{self.count} x in one call; {outside} outside of graphs because of it"
+        times = "once" if self.count == 1 else f"{self.count} times"
+        cost = f"The graph broke {times} in one call; {outside} outside graphs because of it."
         return "\n".join((title, "", versions, "", "```", self.graph_break.report(), "```", "", cost, "", *source))
 
 
@@ -124,7 +125,7 @@ class BreakReport:
         """The report; if it is long (`most_lines`; 0: no limit), the most expensive breaks, and the number of the others."""
         share = f"{self.inside} of {plural(self.operators, 'operator')} run in graphs"
         count = len(self.costs)
-        places = {0: "no graph breaks", 1: "1 place breaks the graph"}.get(count, f"{count} places break the graph")
+        places = {0: "no graph breaks", 1: "the graph breaks in 1 place"}.get(count, f"the graph breaks in {count} places")
         whose = "" if self.engine == DYNEXPLORE else f"{self.engine} of "
         lines = [f"{whose}{self.function}: {places}; {share}"]
         lines += [ev.wrapped(f"{self.function} runs as plain Python: {self.plain}.", 2)] if self.plain else []

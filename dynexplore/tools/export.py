@@ -84,7 +84,7 @@ def export(
     {'y': tensor([10., 10.])}
     """
     if tracing_mode not in ("real", "fake", "symbolic"):
-        raise ValueError(f"tracing_mode is 'real', 'fake' or 'symbolic', not {tracing_mode!r}")
+        raise ValueError(f"tracing_mode must be 'real', 'fake' or 'symbolic', not {tracing_mode!r}")
     if not aten_graph and (decomposition_table is not None or tracing_mode != "real"):
         raise ValueError("decomposition_table and tracing_mode are for aten graphs: pass aten_graph=True")
     torch_compiled.refuse(fn, "export")
@@ -154,7 +154,7 @@ def _capture(fn: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> _Captur
         raise Unsupported(f"{name} cannot be exported: it ran as plain Python, {_why_plain(recording)}")
     changes = sorted({f"{change.operation} of {change.target.source or 'the globals'}" for change in _changes(recording)})
     if changes:
-        raise Unsupported(f"{name} cannot be exported: it changes objects besides tensors, as no graph can: {', '.join(changes)}")
+        raise Unsupported(f"{name} cannot be exported: it has side effects other than mutations of tensors: {', '.join(changes)}")
     captured.guards = recording.guards
     return captured
 

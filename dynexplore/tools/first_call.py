@@ -124,7 +124,7 @@ def what_is_missing(targets: Targets) -> str:
         names = " or ".join(pattern.text for pattern in targets.only)
         names_called = ", ".join(function.choice.name for function in list(targets.passed.values())[:12]) or "none of its functions"
         return f"{names} is not called when the script runs, or is a generator; the script calls: {names_called}"
-    return f"the script calls no module, and no function of its own with a tensor; it calls: {called}"
+    return f"the script calls no module, and passes no tensor to its own functions; it calls: {called}"
 
 
 def _is_imported(name: str) -> bool:

@@ -105,7 +105,7 @@ def record_frame(
     function = getattr(target, "__func__", target)
     if not isinstance(function, types.FunctionType):
         if not callable(target):
-            raise TypeError(f"a function, a method or a module is expected, not {type(target).__qualname__}")
+            raise TypeError(f"expected a function, a method or a module, not {type(target).__qualname__}")
         function = target = optimized.entry_of(target)
     bound = inspect.signature(target, follow_wrapped=False).bind(*args, **kwargs)
     bound.apply_defaults()

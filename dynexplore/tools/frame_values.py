@@ -179,7 +179,7 @@ class SavedValues:
 
     def _class(self, value: type, path: str) -> Row:
         if not is_heap_type(value):
-            raise NotSavable(f"{value!r} has no name to import it by")
+            raise NotSavable(f"{value!r} cannot be imported by name")
         own = {name: attribute for name, attribute in vars(value).items() if name not in _LEFT_OUT and not _is_slot(attribute)}
         row: Row = {"kind": "class", "name": value.__name__, "qualname": value.__qualname__}
         row["metaclass"] = self.add(type(value), f"{path}.__class__")
@@ -222,7 +222,7 @@ class SavedValues:
             return imported
         holder = getattr(value, "__self__", getattr(value, "__objclass__", None))
         if holder is None or isinstance(holder, types.ModuleType):
-            raise NotSavable(f"{value!r} has no name to import it by")
+            raise NotSavable(f"{value!r} cannot be imported by name")
         return {"kind": "attribute", "of": self.add(holder, path), "name": value.__name__}
 
     def _module(self, value: types.ModuleType, path: str) -> Row:

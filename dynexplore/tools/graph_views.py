@@ -55,5 +55,5 @@ def graph_html(graph: torch.fx.GraphModule, name: str) -> str:
 
 def _drawing(view: GraphView) -> str:
     if len(view.nodes) > MOST_DRAWN:
-        return html_report.line(f"{len(view.nodes)} nodes are too many for a drawing that can be read")
+        return html_report.line(f"{len(view.nodes)} nodes are too many for a readable drawing")
     return html_report.drawing(svg.svg([view], note=f"the graph {view.name} as a drawing"))

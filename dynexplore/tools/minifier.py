@@ -72,7 +72,7 @@ def minify(
     (3, 1)
     """
     if after not in ("dynamo", "aot"):
-        raise ValueError(f"after is 'dynamo' or 'aot', not {after!r}")
+        raise ValueError(f"after must be 'dynamo' or 'aot', not {after!r}")
     chosen_engine, backend = torch_compiled.chosen_by_parts(engine, fn), torch_compiled.suspected(backend, fn)
     dynamic = bool(torch_compiled.dynamic_of(fn) if dynamic is None else dynamic)
     inputs_of_calls = [(args, kwargs), *((tuple(call) if isinstance(call, tuple | list) else (call,), {}) for call in calls)]

@@ -81,7 +81,7 @@ class Patch:
         elif self.failed:
             lines.append(f"No patch: {plural(len(self.failed), 'change was', 'changes were')} tried, and none helped.")
         else:
-            lines.append("No patch: no change of the table fits." if any(_score(self.before)) else "Nothing to fix.")
+            lines.append("No patch: no automatic fix is known for this." if any(_score(self.before)) else "Nothing to fix.")
         for step in self.failed:
             lines += ev.wrapped(f"   {step.place}: {step.fix.does}: {step.failed}", 5).split("\n")
         return "\n".join(lines)
@@ -91,7 +91,7 @@ class Patch:
         pairs = zip(self.before.counts, self.after.counts, names, strict=True)
         changed = [f"{plural(was, noun)} became {now}" for was, now, noun in pairs if was != now]
         warnings = len(_cache_warnings(self.before)) - len(_cache_warnings(self.after))
-        changed += [f"{plural(warnings, 'warning')} less about lru_cache"] if warnings > 0 else []
+        changed += [f"{plural(warnings, 'fewer warning', 'fewer warnings')} about lru_cache"] if warnings > 0 else []
         values = "no values to compare" if same_values(self.before, self.after) is None else "same values"
         printed = "" if self.before.printed == self.after.printed else "; the output of the program differs"
         return f"{', '.join(changed)}, {values}{printed}."

@@ -60,7 +60,7 @@ def until_quiet(fn: Callable[..., Any], calls: Iterable[tuple[Any, ...]], *, rou
     True
     """
     if rounds < 1:
-        raise ValueError(f"rounds is 1 or more, not {rounds}")
+        raise ValueError(f"rounds must be at least 1, not {rounds}")
     torch_compiled.refuse(fn, "until_quiet")
     arguments = list(calls)
     compiled: list[int] = []

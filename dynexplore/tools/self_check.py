@@ -97,7 +97,7 @@ def check_recompile() -> None:
 
 def _expect(label: str, present: object, expected: object) -> None:
     if present != expected:
-        raise RuntimeError(f"{label} should be {expected}, and is {present}")
+        raise RuntimeError(f"{label} should be {expected}, but is {present}")
 
 
 _RUN: dict[str, Callable[[], None]] = {

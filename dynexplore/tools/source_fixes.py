@@ -246,10 +246,10 @@ def _of_branches(place: _Place) -> Iterator[Fix]:
         then, other = place.segment(branches.then), place.segment(branches.other)
         if _is_pure(branches.then) and _is_pure(branches.other):
             text = f"torch.where({condition}, {then}, {other})"
-            yield _replaced(place, branches, "where", text, "torch.where in place of `if`", _WHERE_COSTS)
+            yield _replaced(place, branches, "where", text, "torch.where instead of `if`", _WHERE_COSTS)
         if isinstance(branches.then, ast.Call) or isinstance(branches.other, ast.Call) or not _is_pure(branches.then):
             text = f"torch.cond({condition}, lambda: {then}, lambda: {other})"
-            yield _replaced(place, branches, "cond", text, "torch.cond in place of `if`", "both branches are compiled")
+            yield _replaced(place, branches, "cond", text, "torch.cond instead of `if`", "both branches are compiled")
 
 
 def _replaced(place: _Place, branches: _Branches, id: str, text: str, does: str, costs: str) -> Fix:
@@ -360,7 +360,7 @@ def _of_numbers(place: _Place) -> Iterator[Fix]:
     inside = _without_item(place, place.statement)
     if inside != place.segment(place.statement):
         text = place.with_nodes([(place.statement, inside)])
-        yield Fix("no-item", text, "keeps the tensor in place of the number", "what was a number is a tensor of no dimensions")
+        yield Fix("no-item", text, "keeps the tensor instead of a Python number", "the number becomes a 0-d tensor")
 
 
 def _without_item(place: _Place, node: ast.stmt | ast.expr) -> str:

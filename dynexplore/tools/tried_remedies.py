@@ -46,7 +46,7 @@ class Trial:
         lines = [f"{self.script}: {counts} in {self.before.calls}."]
         lines += [f"It raised {self.before.error}"] if self.before.error else []
         if not self.tried and not self.before.error:
-            elsewhere = f"No remedy of the table fits. `dynexplore fix {self.script}` looks for a change of the code."
+            elsewhere = f"There is no known remedy for them. `dynexplore fix {self.script}` searches for a code change."
             nothing = elsewhere if self.costs else "Nothing to try: no recompiles, no graph breaks."
             lines.append(nothing)
         for number, (cost, remedy, event) in enumerate(self.tried, 1):

@@ -286,7 +286,7 @@ class _LogConverter:
                 return f"the same as that of {before}"
         place = f"{self._log.path.name} has it, from byte {payload.offset:,} on ({payload.size:,} bytes)"
         if payload not in self._fits:
-            return f"not read, for the texts of this log are too many: {place}"
+            return f"not read, because this log contains too much text: {place}"
         text = self._text(artefact)
         if part == "provenance":
             return provenance.as_text(text)

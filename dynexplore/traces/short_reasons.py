@@ -16,10 +16,10 @@ import re
 
 _BRANCH = (
     "Data-dependent branching",
-    "The program branches on the value of a tensor, which is not known while it is traced.",
+    "The program branches on the value of a tensor, which is not known during tracing.",
     "Use `torch.where` or `torch.cond`, or move the branch out of the compiled function.",
 )
-UNTRACED = "Move the call out of the compiled function, or wrap what it does with `torch.library.custom_op`."
+UNTRACED = "Move the call out of the compiled function, or wrap it with `torch.library.custom_op`."
 """The fix for a function that is not traced."""
 
 _UNLISTED = ("Attempted to call function marked as skipped", "Dynamo does not trace `{}`.", UNTRACED)
@@ -38,7 +38,7 @@ _SHORT_REASONS: tuple[tuple[str, tuple[str, str, str]], ...] = (
         r"Tensor\.item",
         (
             "Unsupported Tensor.item() call",
-            "`Tensor.item()` makes a Python number of a tensor's value, which is not known while it is traced.",
+            "`Tensor.item()` converts a tensor to a Python number, but its value is not known during tracing.",
             "Set `torch._dynamo.config.capture_scalar_outputs = True`, or keep the value a tensor.",
         ),
     ),
@@ -46,7 +46,7 @@ _SHORT_REASONS: tuple[tuple[str, tuple[str, str, str]], ...] = (
         r"(?:dynamic shape|data dependent) operator: (\S+?);",
         (
             "Data-dependent operator",
-            "The size or value of what `{}` returns depends on the values of a tensor.",
+            "The size or value of the result of `{}` depends on the values of a tensor.",
             "Set `torch._dynamo.config.capture_dynamic_output_shape_ops = True`, or `capture_scalar_outputs` for a number.",
         ),
     ),

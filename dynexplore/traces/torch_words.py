@@ -148,8 +148,9 @@ _METHOD = re.compile(r"^call_method \w+\((?:<class ')?_?([\w.]+)(?:'>)?\) (\w+)"
 
 _VARIES = re.compile(r"must be \w+, not Sym(Bool|Int|Float)$")
 _FIX_OF_VARYING = {
-    "Bool": "The argument depends on a size that varies. Write it as `True if ... else False`: a branch is guarded, and plain.",
-    "": "The argument is a number that varies, and has to be a plain one: dynamic=False or torch._dynamo.mark_static keep it so.",
+    "Bool": "The argument depends on a symbolic size. Write it as `True if ... else False`: the branch adds a guard, "
+    "and the result is a plain bool.",
+    "": "The argument is a symbolic number, but must be a plain one: use dynamic=False or torch._dynamo.mark_static.",
 }
 
 _ANOTHER = "*** While handling this graph break, another graph break occurred: ***"
@@ -229,7 +230,7 @@ def _fix_of_title(title: str) -> str:
     """The fix for breaks whose first hint fits few programs; "" for others.
 
     >>> _fix_of_title("Unsupported Tensor.backward() call")
-    'Call `backward()` outside the compiled function, on what it returns.'
+    'Call `backward()` outside the compiled function, on its result.'
     >>> _fix_of_title("Dynamic shape operator")[:40]
     'Keep the size with `torch.where`, or set'
     """
@@ -237,7 +238,7 @@ def _fix_of_title(title: str) -> str:
 
 
 _FIXES = {
-    "Unsupported Tensor.backward() call": "Call `backward()` outside the compiled function, on what it returns.",
+    "Unsupported Tensor.backward() call": "Call `backward()` outside the compiled function, on its result.",
     "Invalid call to __build_class__": "Define the class outside the compiled function, at the top of the file.",
     "Data-dependent branching": "Use torch.where or torch.cond, or move the `if` out of the compiled function.",
     "Dynamic shape operator": "Keep the size with `torch.where`, or set"
@@ -289,7 +290,7 @@ def _fix_of_torchs_own(title: str, context: str, stack: tuple[ev.UserFrame, ...]
     """The fix for a break that is in torch's own code, which a program cannot change; "" for others.
 
     >>> _fix_of_torchs_own("", "module: torch.optim.adam, qualname: Adam.step, skip reason: <missing>", ())
-    "No action needed: the optimizer's step is compiled by itself."
+    "No action needed: the optimizer's step is compiled separately."
     """
     if title.startswith("Call to `torch._dynamo.graph_break()`") and stack and is_torch(stack[-1].file):
         return "No action needed: torch breaks the graph here on purpose."
@@ -303,7 +304,7 @@ WRAP_LATER = "Compile the module before it is wrapped: DistributedDataParallel(t
 
 _FIXES_OF_TORCH = (
     (re.compile(r"^module: torch\.optim\.\w+, qualname: \w+\.step,"),
-     "No action needed: the optimizer's step is compiled by itself."),
+     "No action needed: the optimizer's step is compiled separately."),
     (re.compile(r"qualname: .*(\b_inside_ddp_forward|\b_broadcast_coalesced),"), WRAP_LATER),
 )  # fmt: skip
 
@@ -382,7 +383,7 @@ def _of_program(hint: str, context: str, standard: str = "") -> str:
     >>> _of_program("Avoid calling builtin `open` with argument types ['str'].", "")
     'Move the call to `open` out of the compiled function.'
     >>> _of_program("Avoid calling the function `Random.choice`.", "module: random, qualname: Random.choice, skip reason: a file")
-    'Move the call to `random.choice` out of the compiled function, and pass what it draws.'
+    'Move the call to `random.choice` out of the compiled function, and pass the random numbers.'
     """
     avoided, builtin = _AVOIDED.match(hint), _BUILTIN_HINT.match(hint)
     called = _called(context) or (avoided[1] if avoided else "")
@@ -392,11 +393,11 @@ def _of_program(hint: str, context: str, standard: str = "") -> str:
         return "" if _NO_FIX.match(hint) or (_EXTENSION.match(hint) and _is_of_python(context)) else hint
     called = standard or called
     if called.lower().startswith("random.") and not called.endswith((".seed", ".shuffle")):
-        return f"{_moved(called)}, and pass what it draws."
+        return f"{_moved(called)}, and pass the random numbers."
     if builtin and called in FIXES_OF_LOGGING:  # said by another hint
         return ""
     if builtin and not standard:
-        return f"{_moved(called)}, or wrap what it does with `torch.library.custom_op`." if called else UNTRACED
+        return f"{_moved(called)}, or wrap it with `torch.library.custom_op`." if called else UNTRACED
     return f"{_moved(called)}."
 
 

@@ -146,8 +146,8 @@ class TraceLog:
             cut = f"{name} ends in the middle of its first entry, after {read}: the process was stopped there"
             self.notices.append(f"{cut}, and nothing that it compiled is in the log.")
         elif not self.entries:
-            lines = "its only line is no entry" if self._line == 1 else f"none of its {self._line:,} lines is an entry"
-            self.notices.append(f"{name} is no log of TORCH_TRACE: {lines}.")
+            lines = "its only line is not an entry" if self._line == 1 else f"none of its {self._line:,} lines is an entry"
+            self.notices.append(f"{name} is not a TORCH_TRACE log: {lines}.")
         elif unread == [self._line]:
             self.notices.append(f"{name} ends in the middle of an entry (line {self._line:,}): the process was stopped there.")
         elif unread:

@@ -19,7 +19,7 @@ def overview(comparison: ComparisonModel) -> str:
     parts += map(html_report.line, comparison.notices)
     parts.append(html_report.rows(*two_captures_text.engines(comparison)))
     if comparison.first is not None:
-        parts.append(html_report.rows(*two_captures_text.around(comparison), title="Around the first place where they part"))
+        parts.append(html_report.rows(*two_captures_text.around(comparison), title="Around the first difference"))
         table = html_report.rows(*two_captures_text.causes(comparison))
         parts.append(html_text.section("All differences by cause", table, is_open=False))
     return html_report.report(*parts)

@@ -44,7 +44,7 @@ def headline(comparison: ComparisonModel) -> Headline:
     if first is None:
         return Headline(f"{same}, with the same guards.")
     level = "note" if first.kind == "guard" else "good"
-    which = "the guards differ" if first.kind == "guard" else "only the way there differs"
+    which = "the guards differ" if first.kind == "guard" else "the captures took different steps"
     return Headline(f"{same}; {which}.", f"{first}.", _rest(comparison), level)
 
 
@@ -58,7 +58,7 @@ def report(comparison: ComparisonModel) -> str:
     """All of it, as text."""
     parts = [str(headline(comparison)), *comparison.notices, text.table(*engines(comparison))]
     if comparison.first is not None:
-        parts += [f"Around the first place where they part\n{text.table(*around(comparison))}"]
+        parts += [f"Around the first difference\n{text.table(*around(comparison))}"]
         parts += [f"All differences by cause\n{text.table(*causes(comparison))}"]
     return "\n\n".join(parts)
 

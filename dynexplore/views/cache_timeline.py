@@ -168,7 +168,7 @@ def miss(recording: Recording, frame: int, entry: int | None = None) -> Miss:
     """
     failed = {event.entry: event for event in recording.of_frame(frame, ev.GuardFailed)}
     if not failed:
-        raise KeyError(f"frame {frame} is no miss: no guard of an entry failed for it")
+        raise KeyError(f"frame {frame} is not a cache miss: no guard failed for it")
     number = next(iter(failed)) if entry is None else entry
     if number not in failed:
         raise KeyError(f"frame {frame} did not try entry {number}; it tried {', '.join(map(str, failed))}")

@@ -92,7 +92,7 @@ def headline(recording: Recording) -> Headline:
 
     >>> print(headline(Recording(title="f")))
     f: nothing was captured.
-    No function that the engine translates was called.
+    No function that the engine can capture was called.
     """
     return recording.once("headline", lambda: _headline(recording))
 
@@ -822,14 +822,14 @@ def _nothing(recording: Recording) -> Headline | None:
         if any(passed.row == "not named" for passed in recording.of(ev.TargetPassed)):
             return Headline(summary, "No function or module that --only names was called.", "", "note")
         if recording.of(ev.ProgramEnded) and not recording.of(ev.TargetChosen):
-            return Headline(summary, "It calls no nn.Module, and no function of its own with a tensor.", "", "note")
+            return Headline(summary, "It calls no nn.Module, and passes no tensor to its own functions.", "", "note")
         if recording.of(ev.CallBegan):
-            return Headline(summary, "The engine translates none of the functions that it calls.")
+            return Headline(summary, "The engine cannot capture any function that it calls.")
         if cell is not None:
             return Headline(
                 summary, f"It runs as plain Python ({cell.why}), and calls no module or function with a tensor.", "", "note"
             )
-        return Headline(summary, "No function that the engine translates was called.")
+        return Headline(summary, "No function that the engine can capture was called.")
     first = recording.frames[0].frame
     stands = _in_parentheses(_stand(recording, first))
     if not recording.of_frame(first, ev.FrameFinished):

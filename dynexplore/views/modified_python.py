@@ -124,7 +124,7 @@ def python_of_frame(recording: Recording, frame: int) -> str:
     entered = recording.frame(frame)
     module = python_of(view, [name for name, _ in entered.arguments], entered.code.qualname)
     if module.why:
-        return f"# {entered.code.qualname} has no form in Python: {module.why}"
+        return f"# {entered.code.qualname} cannot be written as Python: {module.why}"
     steps = {step.index: step.arg for row in view.rows for step in row.steps}
     names = dict(recording.of_frame(frame, ev.CodeEmitted)[-1].objects) | HELPERS
     names["__must_run_again"] = "True if an operator failed; the original code then runs again to raise the real error"
@@ -338,7 +338,7 @@ class _Block:
         self.place = place
         while not self.ended:
             if self.place >= len(self.steps):
-                raise NoPython("it goes on behind its end")
+                raise NoPython("execution continues past its last instruction")
             step = self.steps[self.place]
             if step.role in ("call graph", "load input") and self.writer.again and not self.failure:
                 self._call_of_graph()
@@ -354,7 +354,7 @@ class _Block:
         """Execute one step."""
         act = _OPS.get(step.op)
         if act is None:
-            raise NoPython(f"{step.op} has no form in Python")
+            raise NoPython(f"{step.op} has no Python equivalent")
         act(self, step)
 
     # -- the two handlers
@@ -396,7 +396,7 @@ class _Block:
 
     def _condition_in_variable(self, step: _Step) -> ast.expr:
         if step.op not in ("POP_JUMP_IF_TRUE", "POP_JUMP_IF_FALSE"):
-            raise NoPython(f"{step.op} in a `try` has no form in Python")
+            raise NoPython(f"{step.op} in a `try` has no Python equivalent")
         condition = self.pop()
         truth = self.keep(_Value(ast.UnaryOp(ast.Not(), ast.UnaryOp(ast.Not(), condition.node)), acts=True))
         return truth.node
@@ -420,7 +420,7 @@ class _Block:
     def pop(self) -> _Value:
         """Pop the top of the stack."""
         if not self.stack:
-            raise NoPython("it takes more from the stack than it put there")
+            raise NoPython("it pops more values than it pushed")
         return self.stack.pop()
 
     def pops(self, count: int) -> list[_Value]:
@@ -714,7 +714,7 @@ def _extend(block: _Block, step: _Step) -> None:
     items = block.pop()
     target = block.stack[-int(step.arg)] if int(step.arg) <= len(block.stack) else _NULL
     if int(step.arg) != 1 or not isinstance(target.node, (ast.List, ast.Set)):
-        raise NoPython(f"{step.op} of what was built earlier has no form in Python")
+        raise NoPython(f"{step.op} of a container built earlier has no Python equivalent")
     block.pop()
     more = items.node if step.op in ("LIST_APPEND", "SET_ADD") else ast.Starred(items.node)
     block.push(type(target.node)([*target.node.elts, more]), target, items)
@@ -725,7 +725,7 @@ def _update(block: _Block, step: _Step) -> None:
     mapping = block.pop()
     target = block.stack[-1] if block.stack else _NULL
     if step.arg != "1" or not isinstance(target.node, ast.Dict):
-        raise NoPython(f"{step.op} of what was built earlier has no form in Python")
+        raise NoPython(f"{step.op} of a container built earlier has no Python equivalent")
     block.pop()
     block.push(ast.Dict([*target.node.keys, None], [*target.node.values, mapping.node]), target, mapping)
 

@@ -725,8 +725,8 @@ def _empty(recording: Recording) -> Plain:
     passed = closest_candidate(recording)
     why = f"{passed.name} ({short_file(passed.file)}:{passed.line}) was not captured: {passed.why}." if passed is not None else ""
     command = f"{explain_command(title)} {f'--only {passed.name}' if passed is not None else '--all'}"
-    or_else = f"Or capture {passed.name} by name:" if passed is not None else "Or capture all that runs:"
+    or_else = f"Or capture {passed.name} by name:" if passed is not None else "Or capture everything that runs:"
     return {"empty": {"why": why, "next": f"{_CALL_WITH_A_TENSOR} {or_else}", "command": command}}
 
 
-_CALL_WITH_A_TENSOR = "Call a module (nn.Module), or pass a tensor to a function of the program: then it is captured."
+_CALL_WITH_A_TENSOR = "To be captured, a function must be an nn.Module or receive a tensor."

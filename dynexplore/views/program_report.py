@@ -35,7 +35,7 @@ def report(recording: Recording, width: int = ev.WIDTH, most_lines: int = MOST_L
 
     >>> print(report(Recording(title="train.py")))
     train.py: nothing was captured.
-    No function that the engine translates was called.
+    No function that the engine can capture was called.
     """
     sentences = headline(recording).lines
     head = [line for sentence in sentences for line in ev.wrapped(sentence, 2, width).split("\n")]

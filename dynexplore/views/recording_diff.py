@@ -75,7 +75,8 @@ class RecordingDiff:
         for number, (was, now) in enumerate(itertools.zip_longest(self.before.graphs, self.after.graphs), 1):
             if was is None or now is None:
                 recording, graph = (self.before, was) if now is None else (self.after, now)
-                yield f"graph {number}, of {_function(recording, graph)}, is only {'before' if now is None else 'after'}."
+                which = "earlier" if now is None else "later"
+                yield f"graph {number}, of {_function(recording, graph)}, is only in the {which} recording."
                 continue
             pairs = itertools.zip_longest(_operators(was), _operators(now), fillvalue="")
             for operator, (earlier, later) in enumerate(pairs, 1):

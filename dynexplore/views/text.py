@@ -438,7 +438,7 @@ def _tail(recording: Recording, width: int) -> list[str]:
     lines = ["", *_lines(real_run.verdict(recording), 2, width)] if recording.divergences else []
     for failed in recording.of(ev.EngineFailed):
         calls = f" at {chain_words(failed.user_stack)}" if failed.user_stack else ""
-        lines += ["", *_lines(f"A bug of the engine{calls}, in {failed.where}: {failed.error}", 2, width)]
+        lines += ["", *_lines(f"Bug in the engine{calls}, in {failed.where}: {failed.error}", 2, width)]
     if recording.cut:
         lines += ["", f"The recording was {recording.cut}."]
     return lines
@@ -603,7 +603,7 @@ def _call_event(event: ev.Event) -> tuple[str, str, str] | None:
             )
             return "hit", entry_name(event.entry), origin
         case ev.GuardAlsoFailed():
-            return "guard failed, too", entry_name(event.entry), guard_failure(event)
+            return "guard also failed", entry_name(event.entry), guard_failure(event)
         case ev.GuardFailed():
             return "guard failed", entry_name(event.entry), guard_failure(event)
         case ev.Recompiled():

@@ -82,7 +82,7 @@ class CompilerOutput(logging.Handler):
         try:
             self._hear(vars(record).get("metadata"), vars(record).get("payload"))
         except UNREADABLE as error:
-            self._notice(f"Part of what the compiler made could not be read ({type(error).__name__}: {error}).")
+            self._notice(f"Some of the compiler's output could not be read ({type(error).__name__}: {error}).")
 
     def _hear(self, metadata: Any, text: Any) -> None:
         if not isinstance(metadata, dict) or "frame_compile_id" not in metadata:
@@ -101,7 +101,7 @@ class CompilerOutput(logging.Handler):
         stage, part, language = artefact_kinds.described(output.compile_.artefacts[-1], output.compile_)
         if part in PARTS:
             more = len(text) - log_to_recording.LONGEST
-            shown = text if more <= 0 else f"{text[: log_to_recording.LONGEST]}\n... {more:,} letters more"
+            shown = text if more <= 0 else f"{text[: log_to_recording.LONGEST]}\n... {more:,} more characters"
             self._tell(output, lambda graph: ev.ArtifactEmitted(
                 frame=output.frame, graph=graph, stage=stage, part=part, text=shown, language=language))  # fmt: skip
 

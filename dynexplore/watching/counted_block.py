@@ -100,7 +100,7 @@ def hint(block: CountedBlock, expected: Mapping[str, int | None]) -> str:
     if not fewer and not more:
         return ""
     resets = " and ".join(f"`{_RESETS[recording.engine]}`" for recording in reversed(block.recordings))
-    return f"Code that another test compiled before the block would be reused: {resets} before it rules that out."
+    return f"Code that an earlier test compiled may be reused in the block. To prevent this, call {resets} before it."
 
 
 _RESETS = {TORCH: "torch._dynamo.reset()", DYNEXPLORE: "dynexplore.reset()"}

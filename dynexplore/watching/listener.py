@@ -97,7 +97,7 @@ class Listener:
         watching.
         """
         if self._is_on:
-            raise RuntimeError("this watch has begun already: make another one with dynexplore.watch()")
+            raise RuntimeError("this watch has already been used: create a new one with dynexplore.watch()")
         wrappers = {
             private_torch.COMPILE: self._compile, private_torch.ATTEMPT: self._trace, private_torch.REASONS: self._reasons,
             private_torch.SUBGRAPH: self._subgraph, private_torch.BREAK: self._log_break, private_torch.BACKEND: self._backend,

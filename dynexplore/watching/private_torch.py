@@ -212,7 +212,7 @@ def _lazy_text(tracker: Any) -> str:
     shown = ev.safe_repr(value, 80) if type(value) in PLAIN_TYPES else type(value).__name__
     if type(value) in (torch.Tensor, torch.nn.Parameter):
         shown = value_text(value)
-    return f"{shown} (not looked at yet)"
+    return f"{shown} (not yet accessed)"
 
 
 def _content_text(kind: str, fields: dict[str, Any]) -> str:

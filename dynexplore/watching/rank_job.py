@@ -52,7 +52,7 @@ class RankJob:
             self.rank, self.world_size = int(environment["RANK"]), int(environment["WORLD_SIZE"])
         except (KeyError, ValueError):
             start = "torchrun --nproc-per-node 2 -m dynexplore watch --ranks OUT SCRIPT.py"
-            raise NoJob(f"--ranks gathers the processes of one job, and this is none of several: start it with {start}") from None
+            raise NoJob(f"--ranks needs a job with several processes: start it with {start}") from None
         self.folder = folder
         self.name = _name_of_job(environment, self.world_size)
         self._has_left = self._is_to_end = False

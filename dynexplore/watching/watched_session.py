@@ -119,17 +119,17 @@ class WatchedSession:
     @property
     def source(self) -> str:
         """Not supported: raises."""
-        _refuse("An edited source")
+        _refuse("Editing the source")
 
     def rerun(self, text: str) -> NoReturn:
         """Not supported: raises."""
-        _refuse("An edited source")
+        _refuse("Editing the source")
 
     def live(self) -> NoReturn:
         """Not supported: raises."""
-        _refuse("A run step by step")
+        _refuse("A live run")
 
 
 def _refuse(feature: str) -> NoReturn:
-    where = f'explain(..., engine="{DYNEXPLORE}") shows an explorer that answers it'
-    raise ValueError(f"{feature} is a question to the other engine: {where}.")
+    where = f'explain(..., engine="{DYNEXPLORE}") shows an explorer that supports it'
+    raise ValueError(f"{feature} is not supported with torch.compile: {where}.")

@@ -111,7 +111,7 @@ class Explorer(anywidget.AnyWidget):
         if answer is None:
             return
         if about not in self.answerers:
-            self.send({"answer": answer, "error": f"This explorer cannot answer {about!r}: it has no running program."})
+            self.send({"answer": answer, "error": f"This explorer cannot answer {about!r}: it has no running kernel."})
             return
         try:
             body, buffers = self.answerers[about](question)

@@ -96,7 +96,7 @@ FORMS_OF_RANKS = (".html", ".txt")
 def check_form_of_ranks(target: Path, ending: str) -> None:
     """Raise ExportError if several ranks cannot be saved in this format."""
     if ending not in FORMS_OF_RANKS:
-        raise dynexplore.exc.ExportError(f"{target}: several ranks are saved as .html or .txt; name one rank for another form")
+        raise dynexplore.exc.ExportError(f"{target}: several ranks can be saved only as .html or .txt; otherwise select one rank")
 
 
 def write_ranks(ranks: Ranks, target: Path, ending: str, *, redact: bool) -> str:
@@ -116,7 +116,7 @@ def _write_two(captures: TwoCaptures, target: Path, *, redact: bool) -> str:
     }
     form = forms.get(target.suffix.lower())
     if form is None:
-        raise dynexplore.exc.ExportError(f"{target}: two captures are saved as {', '.join(forms)}")
+        raise dynexplore.exc.ExportError(f"{target}: two captures can be saved only as {', '.join(forms)}")
     shown = captures.redacted() if redact else captures
     _write(target, form(shown))
     return shown.holds
@@ -136,7 +136,7 @@ def check_form(target: Path, ending: str) -> Callable[[Recording], str | bytes]:
     """The format for this extension. Raises ExportError if there is none."""
     if ending not in FORMS:
         *others, last = FORMS
-        raise dynexplore.exc.ExportError(f"{target}: a recording is saved as {', '.join(others)} or {last}")
+        raise dynexplore.exc.ExportError(f"{target}: a recording can be saved only as {', '.join(others)} or {last}")
     return FORMS[ending]
 
 

@@ -85,15 +85,15 @@ class DynamoMagics(Magics):
     )
     @argument("--fullgraph", action="store_true", help="a graph break is an error")
     @argument("--dynamic", action="store_true", help="sizes are symbols from the first call on")
-    @argument("-f", "--function", metavar="FUNCTION", default="", help="translate and show only functions of this name")
-    @argument("-o", "--output", metavar="NAME", default="", help="bind the recording to this name")
-    @argument("--view", default=SHOWN, help=f"what is shown: {', '.join(VIEWS)}")
-    @argument("--artifacts", metavar="PARTS", default="", help=f"keep what Inductor makes of the graphs: all, or some of {_PARTS}")
-    @argument("--engine", default="dynexplore", help="the engine to show: dynexplore, or torch.compile (watched)")
+    @argument("-f", "--function", metavar="FUNCTION", default="", help="capture and show only functions with this name")
+    @argument("-o", "--output", metavar="NAME", default="", help="assign the recording to this variable")
+    @argument("--view", default=SHOWN, help=f"what to show: {', '.join(VIEWS)}")
+    @argument("--artifacts", metavar="PARTS", default="", help=f"record what the backend generates: all, or some of {_PARTS}")
+    @argument("--engine", default="dynexplore", help="the engine to report on: dynexplore or torch.compile")
     @argument("--diagnose", action="store_true", help="find the first compiler stage that fails, up to the backend (inductor)")
     @argument("--no-real", action="store_true", help="do not record real values, and replay no graphs")
     @argument("--no-run", action="store_true", help="show the cell's bytecode without running it")
-    @argument("code", nargs="...", help="the expression to run; a cell magic has its code below")
+    @argument("code", nargs="...", help="the expression to run (a cell magic runs the lines below it)")
     @line_cell_magic
     def dynamo(self, line: str, cell: str | None = None) -> Any:
         """Run a cell, or an expression, under the engine and show what was captured.
@@ -248,11 +248,11 @@ def _parsed(parser: Any, words: list[str]) -> argparse.Namespace:
     if options.engine not in ENGINES:
         raise UsageError(f"there is no engine {options.engine!r}; there are: {', '.join(ENGINES)}")
     if options.engine != DYNEXPLORE and (options.artifacts or options.diagnose or options.function):
-        raise UsageError(f"--artifacts, --diagnose and --function are about dynexplore, not about --engine {options.engine}")
+        raise UsageError(f"--artifacts, --diagnose and --function are not supported with --engine {options.engine}")
     if options.artifacts and options.backend not in ("", *_COMPILERS):
         raise UsageError(f"--artifacts needs the backend {' or '.join(_COMPILERS)}, not {options.backend!r}")
     if not {*_parts(options.artifacts)} <= {*ev.ARTIFACT_PARTS}:
-        raise UsageError(f"--artifacts takes all, or some of {_PARTS} with commas between them, not {options.artifacts!r}")
+        raise UsageError(f"--artifacts takes all, or some of {_PARTS}, separated by commas, not {options.artifacts!r}")
     if options.output and not options.output.isidentifier():
         raise UsageError(f"-o needs a variable name for the recording, and {options.output!r} is not one")
     return options

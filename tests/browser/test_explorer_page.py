@@ -281,7 +281,7 @@ def test_an_empty_recording_says_so(opened: Opened) -> None:
     assert "nothing was captured" in page.locator(".dynx-verdict-line").inner_text()
     for key in "2345":
         page.keyboard.press(key)
-        assert "No function that the engine translates was called." in page.locator(".dynx-panel:visible").inner_text()
+        assert "No function that the engine can capture was called." in page.locator(".dynx-panel:visible").inner_text()
 
 
 def test_without_scripts_the_static_text_is_there(opened: Opened) -> None:

@@ -70,7 +70,7 @@ def test_own_options_may_stand_anywhere(words: list[str], ordered: list[str]) ->
         (["open", "README.md"], "dynexplore: README.md: "),
         (["open", "--save", "o.svg"], "dynexplore: without a recording, only a viewer page can be written: --html OUT"),
         (["replay", "README.md"], "dynexplore: README.md is not a frame saved by dynexplore"),
-        (["replay", "README.md", "--html", "o.html"], "dynexplore: output files come from a run, and nothing runs without --trust"),
+        (["replay", "README.md", "--html", "o.html"], "dynexplore: to write output files, the frame must run: pass --trust"),
         (
             ["explain", "setup.py", "--html", "no/such/folder.html"],
             "dynexplore: no/such/folder.html cannot be written: ",

@@ -113,21 +113,21 @@ def test_what_cannot_be_signed_is_opened_all_the_same(
     folder.mkdir()
     write_notebook(folder / "01_first.ipynb", "first")
     monkeypatch.setattr(cli_lab, "CHECKOUT", tmp_path)
-    begins = "dynexplore: the drawings of a tutorial are words until its cells are run, for "
+    begins = "dynexplore: until you run its cells, a tutorial shows text instead of drawings: "
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
     cli.main(["lab"])
     assert capsys.readouterr().err == f"{begins}this folder is not in a git repository\n"
     with monkeypatch.context() as no_programs:
         no_programs.setenv("PATH", "")
         cli.main(["lab"])
-    assert capsys.readouterr().err == f"{begins}there is no git, which knows the project's own\n"
+    assert capsys.readouterr().err == f"{begins}git is not installed, so unmodified tutorials cannot be identified\n"
     git(tmp_path, "init")
     git(tmp_path, "add", "notebooks")
     git(tmp_path, "commit", "-m", "tutorials")
     (tmp_path / "data").write_text("")
     cli.main(["lab"])
     told = capsys.readouterr().err
-    assert told.startswith(f"{begins}{tmp_path}/data cannot keep their signatures: ") and told.count("\n") == 1
+    assert told.startswith(f"{begins}{tmp_path}/data cannot store the signatures of notebooks: ") and told.count("\n") == 1
     assert len(started) == 3
 
 

@@ -277,7 +277,7 @@ def test_a_notebook_is_run_cell_by_cell(tmp_path: Path) -> None:
     assert "demo.ipynb[1]:4 in f" in done.stdout and "print('in f')" in done.stdout
     assert "dynexplore: 2 lines of magics and shell commands of demo.ipynb were left out\n" in done.stderr
     notebook.write_text("[]")
-    assert run("explain", notebook).stderr == f"dynexplore: {notebook} is no notebook: it has no JSON with cells\n"
+    assert run("explain", notebook).stderr == f"dynexplore: {notebook} is not a notebook: it is not JSON with a list of cells\n"
 
 
 def test_worker_processes_run_plain_and_leave_no_report(tmp_path: Path) -> None:

@@ -99,10 +99,10 @@ def test_minify_writes_the_program(script: Path, tmp_path: Path) -> None:
 def test_breaks_are_those_of_a_function_and_of_what_it_calls(script: Path) -> None:
     """The function may be the script's whole work; without a name it is the first that gets a tensor."""
     one = run("breaks", script)
-    assert one.returncode == 0 and "wave: 1 place breaks the graph" in one.stdout, one.stderr
+    assert one.returncode == 0 and "wave: the graph breaks in 1 place" in one.stdout, one.stderr
     script.write_text(SCRIPT.replace('    raise SystemExit("the script went on")\n', ""))
     whole = run("breaks", f"{script}:main")
-    assert whole.returncode == 0 and "main: 2 places break the graph" in whole.stdout, whole.stderr
+    assert whole.returncode == 0 and "main: the graph breaks in 2 places" in whole.stdout, whole.stderr
     assert whole.stdout.count("in wave 4") == 2
 
 

@@ -202,7 +202,7 @@ def test_missing_and_damaged_files_are_told(tmp_path: Path) -> None:
     damaged, other, lost = ranks.notices
     assert damaged.startswith("rank_2.json cannot be shown: this is not a dynexplore recording: it is not JSON")
     assert other == "rank_1.json is left out: it is of another job."
-    assert lost == "There is no file of rank 3, of 4 ranks: ended before it could write one, or runs still."
+    assert lost == "There is no file of rank 3, of 4 ranks: it ended before writing one, or is still running."
     assert all(notice in str(ranks) for notice in ranks.notices)
 
 

@@ -52,7 +52,7 @@ EVENTS: list[ev.Event] = [
     seen("node", "mul", 2.0),
     seen("node", "mul", 3.0, after="add_"),
     seen("node", "other", 9.0),
-    ev.ValueObserved(frame=1, attempt=2, role="node", name="secret", replayed=True, run=1, why="it is code of the program"),
+    ev.ValueObserved(frame=1, attempt=2, role="node", name="secret", replayed=True, run=1, why="it is user code"),
     ev.RunCompared(frame=1, attempt=2, graph="g", run=1),
 ]
 
@@ -66,12 +66,12 @@ def test_provenance() -> None:
     assert (of(1, X).provenance, str(of(1, X))) == ("real", "float32[2] cpu, first 1, 0 [real]")
     assert (of(1, Y).provenance, of(1, Y).observed and of(1, Y).observed.first) == ("replayed", (2.0, 0.0))
     assert str(of(1, ONE)) == "1 [real]"
-    assert str(of(1, ITEMS)) == "list of 1: 7, as it came in [real]"
+    assert str(of(1, ITEMS)) == "list of 1: 7, as passed in [real]"
     assert str(of(1, DEAD)) == "not observed, the graph does not need it"
     assert str(of(1, MODULE)) == "module torch [real]"
     assert str(of(1, ev.NULL_VIEW)) == "not observed, it is an empty slot"
     secret = ev.ValueView(9, "TensorVariable", "", "", "secret")
-    assert str(of(1, secret)) == "not observed, it is code of the program"
+    assert str(of(1, secret)) == "not observed, it is user code"
 
 
 def test_a_value_changes_with_the_step_that_writes_to_it() -> None:

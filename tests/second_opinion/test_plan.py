@@ -44,9 +44,9 @@ def own(x: torch.Tensor) -> torch.Tensor:
         ("call_method", "sum", ""),
         ("call_method", "no_such_method", "Tensor.no_such_method is not torch's own"),
         ("call_function", torch.ops.dynexplore_test.shout.default, "custom operator"),
-        ("call_function", Doubles.apply, "Doubles is code of the program"),
-        ("call_function", own, "own is code of the program"),
-        ("call_function", print, "print may do more than compute"),
+        ("call_function", Doubles.apply, "Doubles is user code"),
+        ("call_function", own, "own is user code"),
+        ("call_function", print, "print may have side effects"),
     ],
 )
 def test_what_may_run_twice(op: str, target: Any, reason: str) -> None:
@@ -65,7 +65,7 @@ def test_the_body_of_a_higher_order_operator_is_looked_into() -> None:
     root.body = torch.fx.GraphModule(torch.nn.Module(), inner)
     outer = torch.fx.Graph()
     node = outer.get_attr("body")
-    assert why_not_replayed(node, torch.fx.GraphModule(root, outer)) == "own is code of the program"
+    assert why_not_replayed(node, torch.fx.GraphModule(root, outer)) == "own is user code"
 
 
 def test_references() -> None:

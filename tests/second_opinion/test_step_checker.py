@@ -73,8 +73,8 @@ def test_an_argument_is_known_though_no_graph_needs_it() -> None:
     recording = recorded(f, torch.ones(1), torch.zeros(1), 3, [1, 2], Thing())
     values = {name: str(value) for name, value in recording.real(-2).locals.items()}
     assert values["unused"] == "float32[1] cpu = 0 [real]"
-    assert values["items"] == "list of 2: 1, 2, as it came in [real]"
-    assert values["thing"] == "a test_an_argument_is_known_though_no_graph_needs_it.<locals>.Thing, as it came in [real]"
+    assert values["items"] == "list of 2: 1, 2, as passed in [real]"
+    assert values["thing"] == "a test_an_argument_is_known_though_no_graph_needs_it.<locals>.Thing, as passed in [real]"
 
 
 def test_without_the_real_run() -> None:
@@ -179,7 +179,7 @@ def test_code_of_the_program_is_not_run_again() -> None:
     recorded(lambda x: noisy(x * 2) * 3, torch.ones(2), real=False)
     assert plain == len(CALLS)
     seen = {one.name: one for one in recording.of(ev.ValueObserved) if one.role == "node"}
-    assert seen["noisy"].why == "noisy is code of the program"
+    assert seen["noisy"].why == "noisy is user code"
     assert seen["mul_1"].why == "it needs noisy, which was not replayed (noisy is code of the program)"
     assert recording.real(-2).stack[-1].provenance == "real"  # an output: known from the call itself
     (run,) = recording.of(ev.RunCompared)

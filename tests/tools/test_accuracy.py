@@ -40,7 +40,7 @@ DIFFERENT = [
     (torch.ones(2), torch.ones(2, dtype=torch.float64), "dtype torch.float32 expected, torch.float64 found"),
     (torch.arange(3), torch.arange(3).flip(0), "2 of 3 elements differ"),
     (torch.ones(2), torch.tensor([1.0, float("nan")]), "NaN in 1 elements, 0 expected"),
-    (torch.ones(2), torch.tensor([1.0, float("inf")]), "infinities at other places than expected"),
+    (torch.ones(2), torch.tensor([1.0, float("inf")]), "infinities in unexpected places"),
     (None, torch.ones(1), "NoneType expected, Tensor found"),
     ([1], [1, 2], "1 items expected, 2 found"),
     (Pair(1, 2.0), Pair(1, 2.5), "[1]: 2.0 expected, 2.5 found"),

@@ -36,7 +36,7 @@ def test_ordered_by_what_they_cost(capsys: Any) -> None:
     assert {cost.graph_break.kind for cost in report} == {"DX202", "DX206", "DX104"}
     assert len(report) == 3 and report.operators > report.inside > 0
     text = str(report)
-    assert "3 places break the graph" in text and "see docs/graph-breaks.md#dx206" in text
+    assert "the graph breaks in 3 places" in text and "see docs/graph-breaks.md#dx206" in text
     assert text.index("DX202") < text.index("DX206") and "<table>" in report._repr_html_()
 
 
@@ -148,7 +148,7 @@ def pieces(x: Any) -> Any:
 @pytest.mark.plain("a function that is not captured")
 def test_a_generator_function_has_a_reason() -> None:
     """Its body runs while somebody iterates, outside of the call that was asked about: that is said, and no "0 places" alone."""
-    words = "runs as plain Python: generators and coroutines are captured only where a captured function runs them"
+    words = "runs as plain Python: generators and coroutines are captured only when a captured function runs them"
     report = dynexplore.all_breaks(pieces, torch.ones(2))
     assert words in str(report).replace("\n  ", " ") and words in report._repr_html_()
     explanation = dynexplore.explain(pieces, torch.ones(2))

@@ -85,7 +85,7 @@ def test_on_request(tmp_path: Path) -> None:
     assert [value.name for value in frame.inputs[:2]] == ["args", "kwargs"]
     with pytest.raises(TypeError, match="missing a required argument"):
         dynexplore.record_frame(never)
-    with pytest.raises(TypeError, match="a function, a method or a module is expected, not int"):
+    with pytest.raises(TypeError, match="expected a function, a method or a module, not int"):
         dynexplore.record_frame(3)
 
 

@@ -160,11 +160,11 @@ def without_a_compiler(program: str, folder: Path) -> list[str]:
 def test_without_a_compiler_every_tool_says_so(tmp_path: Path) -> None:
     """A capture is shown and its graphs run as they are; a diagnosis leaves the backend out; the rest is one sentence."""
     (notice,) = without_a_compiler(TOOLS, tmp_path)
-    assert notice.startswith("No C++ compiler was found")
+    assert notice.startswith("Inductor needs a C++ compiler")
 
 
 def test_without_a_compiler_there_is_one_sentence(tmp_path: Path) -> None:
     """What needs none is shown, and what to install is said."""
     notice, parts = without_a_compiler(PROGRAM, tmp_path)
-    assert notice.startswith("No C++ compiler was found") and "CXX" in notice
+    assert notice.startswith("Inductor needs a C++ compiler") and "CXX" in notice
     assert "'graph', 'ir', 'fused ir'" in parts

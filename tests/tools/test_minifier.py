@@ -165,7 +165,7 @@ def test_nothing_fails() -> None:
 @pytest.mark.plain("refused before anything is captured")
 def test_a_wrong_choice() -> None:
     """`after` has two values."""
-    with pytest.raises(ValueError, match="after is 'dynamo' or 'aot', not 'never'"):
+    with pytest.raises(ValueError, match="after must be 'dynamo' or 'aot', not 'never'"):
         dynexplore.minify(lambda x: x, torch.ones(2), after="never")
 
 

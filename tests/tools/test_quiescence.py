@@ -33,5 +33,5 @@ def test_never_quiet() -> None:
 @pytest.mark.plain("an error of the caller")
 def test_no_rounds() -> None:
     """At least one."""
-    with pytest.raises(ValueError, match="rounds is 1 or more, not 0"):
+    with pytest.raises(ValueError, match="rounds must be at least 1, not 0"):
         dynexplore.until_quiet(abs, [], rounds=0)

@@ -208,7 +208,7 @@ def test_a_folder_without_a_log_is_refused(tmp_path: Path) -> None:
     with pytest.raises(RecordingError, match="is empty: the process compiled nothing"):
         open_traces(tmp_path)
     (tmp_path / "dedicated_log_torch_trace_x.log").write_text("one\ntwo\n")
-    with pytest.raises(RecordingError, match="is no log of TORCH_TRACE: none of its 2 lines"):
+    with pytest.raises(RecordingError, match="is not a TORCH_TRACE log: none of its 2 lines"):
         open_traces(tmp_path)
 
 
@@ -229,7 +229,7 @@ def test_texts_beyond_the_room_say_where_they_lie(tmp_path: Path, monkeypatch: p
     recording = opened(tmp_path, a=settings + small_log()).recording
     made = {one.part: one.text for one in recording.of(ev.ArtifactEmitted)}
     assert "torch.relu" in made["captured"]
-    assert "not read, for the texts of this log are too many: dedicated_log_torch_trace_a.log has it, from byte" in made["settings"]
+    assert "not read, because this log contains too much text: dedicated_log_torch_trace_a.log has it, from byte" in made["settings"]
 
 
 def test_of_too_many_compilations_the_first_are_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -118,7 +118,7 @@ def test_a_miss_says_what_the_new_capture_has() -> None:
         Row("+", "", "relu = relu: f32[5]"),
     )
     assert [row.sign for row in found.difference.guards] == ["=", "~", "="]
-    with pytest.raises(KeyError, match="frame 1 is no miss"):
+    with pytest.raises(KeyError, match="frame 1 is not a cache miss"):
         cache_timeline.miss(calls(), 1)
     with pytest.raises(KeyError, match="did not try entry 7"):
         cache_timeline.miss(calls(), 3, 7)

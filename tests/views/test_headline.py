@@ -488,7 +488,7 @@ def test_nothing_at_all() -> None:
     """An empty recording says so."""
     assert list(headline(Recording(title="f")).lines) == [
         "f: nothing was captured.",
-        "No function that the engine translates was called.",
+        "No function that the engine can capture was called.",
     ]
 
 

@@ -188,15 +188,15 @@ def test_constants_that_no_text_can_hold_have_names() -> None:
 
 
 def test_it_is_said_why_there_is_no_python() -> None:
-    """Without steps of the modified code, and where an instruction has no form in Python, a reason stands in its place."""
+    """Without steps of the modified code, and where an instruction has no Python equivalent, a reason stands in its place."""
     view = ev.CodeView(1, "f", "f.py", 1, "", (ev.ListingRow(0, "NOP", steps=(ev.StepView(0, "PUSH_EXC_INFO"),)),))
-    assert python_of(view, ["x"]).why == "PUSH_EXC_INFO has no form in Python"
+    assert python_of(view, ["x"]).why == "PUSH_EXC_INFO has no Python equivalent"
     assert python_of(dataclasses.replace(view, rows=()), []).why == "the recording does not contain its instructions' effects"
     assert modified_python(watched(toy())) == modified_python(Recording()) == ""
     recording = Recording()
     recording.record(ev.FrameEntered(frame=1, parent=None, code=view))
     recording.record(ev.CodeEmitted(frame=1, attempt=1, code=view))
-    assert python_of_frame(recording, 1) == "# f has no form in Python: PUSH_EXC_INFO has no form in Python"
+    assert python_of_frame(recording, 1) == "# f cannot be written as Python: PUSH_EXC_INFO has no Python equivalent"
 
 
 def test_a_saved_recording_has_the_same_text() -> None:

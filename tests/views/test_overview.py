@@ -289,7 +289,7 @@ def test_nothing_captured_says_what_to_do() -> None:
     data = overview(captured(lambda: halves(1.0)))
     empty = data["empty"]
     assert empty["why"].startswith("halves (test_overview.py:") and empty["why"] not in data["verdict"]
-    assert empty["next"].startswith("Call a module (nn.Module), or pass a tensor to a function")
+    assert empty["next"].startswith("To be captured, a function must be an nn.Module")
     assert empty["command"] == "dynexplore explain train.py --only halves"
     assert overview(captured(lambda: None))["empty"]["command"] == "dynexplore explain train.py --all"
 

@@ -267,7 +267,7 @@ def test_where_nothing_fits_the_likeliest_candidates_are_named() -> None:
         return n / 2
 
     text = " ".join(report(captured(program)).split())
-    assert text.startswith("train.py: nothing was captured. It calls no nn.Module, and no function of its own with a tensor.")
+    assert text.startswith("train.py: nothing was captured. It calls no nn.Module, and passes no tensor to its own functions.")
     assert "Closest candidates (--only NAME captures one):" in text and "half (test_program_report.py:" in text
 
 

@@ -88,7 +88,7 @@ CAUSES = {
     logs_by_name: ("logging.Logger method not supported", f"{LOGGING} `logging.Logger.info` to"),
     reads_the_seed: ("op returned non-Tensor.", "Move the call to `torch.initial_seed` out of the compiled function, and pass"),
     branches: ("Data-dependent branching.", "Use torch.where or torch.cond, or move the `if` out of the compiled function."),
-    attends: ("argument 'is_causal' must be bool, not SymBool.", "The argument depends on a size that varies. Write it"),
+    attends: ("argument 'is_causal' must be bool, not SymBool.", "The argument depends on a symbolic size. Write it"),
     measured: ("torch.compile does not trace time.perf_counter.", "Move the call to `time.perf_counter` out of the compiled"),
     warns: ("torch.compile does not trace warnings.warn.", "Move the call to `warnings.warn` out of the compiled function, or add"),
     draws: ("torch.compile does not trace random.choice.", "Move the call to `random.choice` out of the compiled function, and"),

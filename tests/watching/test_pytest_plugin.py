@@ -110,9 +110,9 @@ def test_what_is_expected_and_what_is_not(pytester: pytest.Pytester, monkeypatch
     assert len(re.findall("^expected 0 graph breaks, got 1$", output, re.M)) == 2 and "expected 2 graphs, got 1" in output
     assert "The graph breaks at test_it.py:4 in f" in output and "ValueError: of the test" in output
     assert "torch.__trace" not in output
-    reused = "Code that another test compiled before the block would be reused:"
+    reused = "Code that an earlier test compiled may be reused in the block. To prevent this, call"
     assert len(re.findall(f"^{reused} `torch._dynamo.reset\\(\\)` before it", output, re.M)) == 2
-    assert output.count(f"{reused} `torch._dynamo.reset()` and `dynexplore.reset()` before it rules that out.") == 1
+    assert output.count(f"{reused} `torch._dynamo.reset()` and `dynexplore.reset()` before it.") == 1
     assert "there is no snapshot of this block: pytest --compiles-update writes __compiles__/test_it.json" in output
     pages = [path for path in (pytester.path / "pages").rglob("*.html") if "test_wrong" in str(path)]
     assert sorted(path.name for path in pages) == ["dynexplore.html", "torch_compile.html"]

@@ -110,7 +110,7 @@ def test_what_torchs_engine_has_not_is_declined_in_a_sentence() -> None:
     """An edited source and a live run are questions to the other engine; parts of a module have no call of their own."""
     explanation = explained(scaled, (torch.ones(2), 2))
     for about, body in (("source", {}), ("rerun", {"source": "def f(): ..."}), ("live", {"act": "start"})):
-        with pytest.raises(CannotAnswer, match="is a question to the other engine: explain"):
+        with pytest.raises(CannotAnswer, match="is not supported with torch.compile: explain"):
             asked(explanation, about, **body)
     net = torch.nn.Sequential(torch.nn.Linear(2, 2))
     net[0].compile(backend="eager")

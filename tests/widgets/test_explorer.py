@@ -159,5 +159,5 @@ def test_what_cannot_be_answered_gets_a_sentence(monkeypatch: pytest.MonkeyPatch
 
     explorer = Explorer(toy(), {"what_if": refuses})
     assert asked(explorer, monkeypatch, ask=1, about="what_if") == [({"answer": 1, "error": "The function is gone."},)]
-    said = "This explorer cannot answer 'other': it has no running program."
+    said = "This explorer cannot answer 'other': it has no running kernel."
     assert asked(explorer, monkeypatch, ask=2, about="other") == [({"answer": 2, "error": said},)]

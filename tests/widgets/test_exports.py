@@ -114,7 +114,7 @@ def test_svg_is_a_document(tmp_path: Path) -> None:
 def test_mistakes_are_one_sentence(tmp_path: Path) -> None:
     """An unknown ending and a file that cannot be written raise ExportError."""
     forms = ".html, .json, .json.gz, .txt, .dot or .svg"
-    with pytest.raises(dynexplore.exc.ExportError, match=rf"^graph.pdf: a recording is saved as {forms}$"):
+    with pytest.raises(dynexplore.exc.ExportError, match=rf"^graph.pdf: a recording can be saved only as {forms}$"):
         toy().save("graph.pdf")
     with pytest.raises(dynexplore.exc.ExportError, match=r"^\S+/r.html cannot be written: No such file or directory$"):
         toy().save(tmp_path / "none" / "r.html")

@@ -43,8 +43,8 @@ EAGER_NODE = "runs_eager"
 """The key in a node's meta that marks it as eager: no backend gets this node; the value says why."""
 
 INDEX, LEAF, DATA, FUNCTION, REDRAW, LOOP = (
-    "a view at an index that a tensor holds", "a new leaf", "the data of a tensor",
-    "an autograd.Function that reads what may change", "a checkpoint that draws other random numbers",
+    "a view at an index held by a tensor", "a new leaf", "the data of a tensor",
+    "an autograd.Function that reads values that may change", "a checkpoint that draws different random numbers",
     "a while_loop with gradients",
 )  # fmt: skip
 

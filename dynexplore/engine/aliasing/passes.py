@@ -82,8 +82,8 @@ PASSES: dict[str, Pass] = {
         ),
         Pass(
             CLONES,
-            "What the partitioner recomputes in backward from a mutated input would be computed from the new data. So what is read "
-            "before the mutation is read from a clone, which is saved.",
+            "If backward recomputed a value from a mutated input, it would use the new data. So the graph reads the input from a "
+            "clone before the mutation, and the clone is saved.",
             lambda candidate: bool(candidate.inputs_to_clone),
             _clone_inputs,
         ),
@@ -101,8 +101,8 @@ PASSES: dict[str, Pass] = {
         ),
         Pass(
             ASSERTS,
-            "An operator's demand on a data-dependent size is unknown while tracing, and a compiler decomposes the operator that "
-            "would check it.",
+            "Which data-dependent sizes an operator accepts is unknown while tracing, and a compiler decomposes the operator that "
+            "would check them.",
             _has_deferred_asserts,
             lambda module, candidate: with_runtime_asserts(module),
         ),

@@ -85,14 +85,14 @@ WRAPPERS: dict[str, Wrapper[Candidate]] = {
         ),
         Wrapper[Candidate](
             "detach no_grad views",
-            "A view that the program took in `no_grad` of what requires grad is regenerated with a grad_fn.",
+            "Without this, a view taken in `no_grad` of a tensor that requires grad would be regenerated with a grad_fn.",
             lambda candidate: any(info.loses_grad_fn for info in candidate.graph.meta.outputs),
             _detach_no_grad_views,
             OUTPUTS,
         ),
         Wrapper[Candidate](
             "mark inference tensors",
-            "The pass that replaced inference mode by no_grad made plain tensors of inference tensors.",
+            "The pass that replaced inference mode by no_grad turned inference tensors into normal tensors.",
             lambda candidate: NO_GRAD in candidate.passes and any(info.is_inference for info in candidate.graph.meta.outputs),
             lambda function, candidate: wrap_inference_outputs(function, candidate.graph.meta.outputs),
             OUTPUTS,
@@ -113,7 +113,7 @@ WRAPPERS: dict[str, Wrapper[Candidate]] = {
         ),
         Wrapper[Candidate](
             "preserve version counters",
-            "The program mutates an input through `.data`, which bumps no version counter; the compiled graph mutates the input.",
+            "The program mutates an input through `.data`, which bypasses the version counter; the compiled graph mutates it.",
             lambda candidate: not candidate.runs_as_captured and bool(candidate.graph.meta.hidden_mutations),
             _preserve_version_counters,
         ),

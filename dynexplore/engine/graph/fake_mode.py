@@ -261,7 +261,7 @@ class EffectTrackingFakeMode(FakeTensorMode):  # type: ignore[no-untyped-call]
             if self.ensure_shape_env is not None:
                 self.ensure_shape_env()  # AOTAutograd traces the backward with this mode
         if facts.random and any(map(_is_nan, (*args, *kwargs.values()))):
-            raise RuntimeError(f"{func}: a chance that is no number")  # NaN passes every range comparison
+            raise RuntimeError(f"{func}: a probability that is not a number")  # NaN passes every range comparison
         if not facts.random and not self.inside and needs_probe(func, args, kwargs):
             probe_kernel_support(func, args, kwargs, on_gpus=not facts.may_raise)
 

@@ -330,7 +330,7 @@ class TypeGuard:
     ) -> bool:
         """Run the check on the argument slots, cells and globals of a frame."""
 
-def hides_nothing(value: object, /) -> bool:
+def no_instance_override(value: object, /) -> bool:
     """Whether no attribute in the object's `__dict__` hides one of its class (data descriptors cannot be hidden).
 
     Does not materialize a `__dict__`. No user code runs.

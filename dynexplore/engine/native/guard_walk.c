@@ -562,7 +562,7 @@ hides(PyObject *object, PyObject *key)
 }
 
 static PyObject *
-hides_nothing(PyObject *Py_UNUSED(module), PyObject *object)
+no_instance_override(PyObject *Py_UNUSED(module), PyObject *object)
 {
     PyObject *dictionary = own_dictionary(object);
     if (likely(PyDict_GET_SIZE(dictionary) == 0)) {
@@ -599,8 +599,8 @@ has_generic_lookup(PyObject *Py_UNUSED(module), PyObject *type)
 static PyMethodDef guard_functions[] = {
     {"has_generic_lookup", has_generic_lookup, METH_O,
      "has_generic_lookup(type) -> bool: attributes of its instances are looked up as object does, and no code of a class runs."},
-    {"hides_nothing", hides_nothing, METH_O,
-     "hides_nothing(object) -> bool: no attribute of its own comes before one of its class."},
+    {"no_instance_override", no_instance_override, METH_O,
+     "no_instance_override(object) -> bool: no attribute of its own comes before one of its class."},
     {"made_dictionary", materialized_dict_or_none, METH_O,
      "made_dictionary(object) -> dict or None: what holds its attributes, if somebody has looked at it already."},
     {NULL, NULL, 0, NULL},

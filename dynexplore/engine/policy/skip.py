@@ -92,7 +92,7 @@ def skip_reason(target: types.CodeType | types.FunctionType) -> str | None:
         return f"{code.co_qualname}: {AMBIGUOUS_NAMES}"
     rule = rule_of(code.co_filename)
     if rule.library == "torch" and code.co_name in _FILLS_PARAMETERS:
-        return f"{code.co_qualname}: fills the parameters of a module that is being made"
+        return f"{code.co_qualname}: initializes the parameters of a module under construction"
     if rule.frame == "translate":
         if reads_its_frame(code):
             return f"{code.co_qualname}: it reads its own frame"

@@ -49,10 +49,10 @@ USER = Rule("translate", "inline", "user code")
 
 _TORCH_DEFAULT = Rule("plain", "skip", "an internal part of torch without tensor operations of its own", "torch")
 _TRANSLATED = Rule("translate", "inline", "torch code that consists of torch operators", "torch")
-_INLINED = Rule("plain", "inline", "a small layer of torch around user code", "torch")
+_INLINED = Rule("plain", "inline", "a thin wrapper in torch around user code", "torch")
 _ONE_NODE = Rule("plain", "graph", "one operator of the graph", "torch")
 _COMPILER = Rule("alone", "skip", "a compiler, tracer or dispatcher of torch itself", "torch")
-_MACHINERY = Rule("alone", "skip", "machinery of torch without tensor work", "torch")
+_MACHINERY = Rule("alone", "skip", "torch internals that do no tensor work", "torch")
 
 _TORCH: dict[str, Rule] = {
     # the building blocks of user programs
@@ -159,7 +159,7 @@ _TORCH: dict[str, Rule] = {
 # -- the standard library: module -> how a call is handled; a module that is not named is skipped -------------
 
 _STANDARD_LIBRARY = Rule("plain", "skip", "the standard library does no tensor work", "standard library")
-_STANDARD_INLINED = Rule("plain", "inline", "a small layer of the standard library around user code", "standard library")
+_STANDARD_INLINED = Rule("plain", "inline", "a thin wrapper in the standard library around user code", "standard library")
 
 _INLINED_STANDARD_MODULES = _words(
     """
@@ -173,8 +173,8 @@ _INLINED_STANDARD_MODULES = _words(
 
 _OTHER_PACKAGE = Rule("plain", "skip", "a package that does no tensor work", "package")
 # Transports output to a notebook's page: its callees (dates, JSON, sockets) are not part of the program either.
-_TRANSPORT = Rule("alone", "skip", "carries output out of the program", "package")
-_LAUNCHER = Rule("plain", "skip", "starts the program, and is no part of it", "launcher")
+_TRANSPORT = Rule("alone", "skip", "sends output out of the program", "package")
+_LAUNCHER = Rule("plain", "skip", "starts the program, but is not part of it", "launcher")
 _OWN_PACKAGE = Rule("alone", "skip", "dynexplore itself", "dynexplore")
 _OWN_DECORATOR = Rule("plain", "inline", "dynexplore's layer around a function of the program", "dynexplore")
 

@@ -19,7 +19,7 @@ from enum import Enum
 from types import ModuleType
 from typing import Any
 
-from dynexplore.engine.native import hides_nothing
+from dynexplore.engine.native import no_instance_override
 from dynexplore.engine.provenance.attribute_dicts import no_attribute_alias, no_dict_alias
 from dynexplore.engine.provenance.sources import Namer, Source
 from dynexplore.engine.raw_attributes import class_module, instance_dict, is_heap_type, keys_of, literal_text, module_name
@@ -244,19 +244,19 @@ _kind(
     lambda v, e, n: f"type({v}) is {n.name(e)}", lambda v, e: type(v) is e, _qualified,
 )
 _kind(
-    "ID_MATCH", "the value is this very object",
+    "ID_MATCH", "the value is the same object",
     _identity_condition, lambda v, e: e.matches(v), lambda e: str(e.text),
 )
 _kind(
-    "FUNCTION_MATCH", "the value is this very function",
+    "FUNCTION_MATCH", "the value is the same function",
     _identity_condition, lambda v, e: e.matches(v), lambda e: str(e.text),
 )
 _kind(
-    "NN_MODULE", "the value is this very nn.Module",
+    "NN_MODULE", "the value is the same nn.Module",
     _identity_condition, lambda v, e: e.matches(v), lambda e: str(e.text),
 )
 _kind(
-    "CODE_MATCH", "the function's code is this very code object (another closure of the same `def` will do)",
+    "CODE_MATCH", "the function has the same code object (a different closure of the same `def` passes)",
     lambda v, e, n: f"{v} is {n.name(e)}", lambda v, e: v is e, lambda e: e.co_qualname,
 )
 _kind("EQUALS", "the value equals this constant", _equals_condition, same_constant)
@@ -282,20 +282,20 @@ _kind(
     lambda v, e, n: f"{literal_text(e)} not in {v}", lambda v, e: e not in v,
 )
 _kind(
-    "NAME_PRESENT", "this key is in the dict, whatever stands under it",
+    "NAME_PRESENT", "this key is in the dict, with any value",
     lambda v, e, n: f"{literal_text(e)} in {v}", lambda v, e: e in v,
 )
 _kind(
-    "CELL_EMPTY", "nothing is bound to the closure's variable",
+    "CELL_EMPTY", "the closure's variable is unbound",
     lambda v, e, n: f"{n.name(is_empty)}({v})", lambda v, e: is_empty(v), lambda e: "not bound",
 )
 _kind(
-    "ATTRIBUTE_ABSENT", "the object itself has no such attribute",
+    "ATTRIBUTE_ABSENT", "the object's `__dict__` does not contain this name",
     lambda v, e, n: f"{e!r} not in {n.name(instance_dict)}({v})", lambda v, e: e not in instance_dict(v),
 )
 _kind(
     "NO_INSTANCE_OVERRIDE", "no instance attribute overrides a method of the tensor",
-    lambda v, e, n: f"{n.name(hides_nothing)}({v})", lambda v, e: hides_nothing(v), lambda e: "no method",
+    lambda v, e, n: f"{n.name(no_instance_override)}({v})", lambda v, e: no_instance_override(v), lambda e: "no method",
 )
 _kind(
     "ALIAS", "the value is the same object as another one",

@@ -73,7 +73,7 @@ class _WholeRegion(_Region):
 
         @functools.wraps(function)
         def refused(*args: Any, **kwargs: Any) -> NoReturn:
-            why = "its body runs piece by piece, and is captured only where a captured function runs it"
+            why = "its body runs in pieces, and is captured only when a captured function runs it"
             raise Unsupported(f"{function.__qualname__} is a generator function, which cannot be captured as one graph: {why}")
 
         return cast(T, refused)
@@ -184,12 +184,12 @@ def optimize_assert(backend: str | CompilerFn = "eager", *, dynamic: bool | None
 
 def _check_flag(name: str, value: object, right: str = "True or False") -> None:
     if type(value) is not bool:
-        raise ValueError(f"{name} is {right}, not {value!r}")
+        raise ValueError(f"{name} must be {right}, not {value!r}")
 
 
 def _check_filter(guard_filter_fn: object) -> None:
     if guard_filter_fn is not None and not callable(guard_filter_fn):
-        raise ValueError(f"guard_filter_fn is a function or None, not {guard_filter_fn!r}")
+        raise ValueError(f"guard_filter_fn must be a function or None, not {guard_filter_fn!r}")
 
 
 def compile(
@@ -225,7 +225,7 @@ def compile(
     Raises ValueError for an unknown mode or option. The message lists the valid ones.
     """
     if mode is not None and options is not None:
-        raise ValueError("mode and options cannot be given together: a mode is a set of options")
+        raise ValueError("mode and options cannot be combined: a mode is a set of options")
     _check_flag("fullgraph", fullgraph)
     _check_parameters_of_today(name, recompile_limit, isolate_recompiles, shapes_spec=shapes_spec, dynamic_shapes=dynamic_shapes)
     backend = "inductor" if backend is None else backend
@@ -250,9 +250,9 @@ def compile(
 def _check_parameters_of_today(name: object, recompile_limit: object, isolate_recompiles: object, **refused: object) -> None:
     """Raise ValueError for newer parameters of torch.compile that this engine does not support."""
     if name is not None and type(name) is not str:
-        raise ValueError(f"name is text or None, not {name!r}")
+        raise ValueError(f"name must be a string or None, not {name!r}")
     if recompile_limit is not None and (type(recompile_limit) is not int or recompile_limit < 1):
-        raise ValueError(f"recompile_limit is a number from 1 or None, not {recompile_limit!r}")
+        raise ValueError(f"recompile_limit must be None or at least 1, not {recompile_limit!r}")
     _check_flag("isolate_recompiles", isolate_recompiles)
     for parameter, value in refused.items():
         if value is not None:

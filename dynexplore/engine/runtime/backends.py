@@ -96,12 +96,12 @@ def register_backend(function: F | None = None, *, name: str | None = None) -> A
     if function is None:
         return lambda late: register_backend(late, name=name)
     if not callable(function):
-        raise TypeError(f"a backend is a callable, not {type(function).__name__}")
+        raise TypeError(f"a backend must be a callable, not {type(function).__name__}")
     chosen = name or getattr(function, "__name__", None)
     if not chosen:
         raise ValueError("this backend has no __name__: pass name=...")
     if _OWN.get(chosen, function) is not function or chosen in _MOST_WANTED:
-        raise ValueError(f"the name {chosen!r} belongs to another backend")
+        raise ValueError(f"the name {chosen!r} is already used by another backend")
     _OWN[chosen] = function
     return function
 
@@ -162,7 +162,7 @@ def resolve(backend: str | CompilerFn, options: Mapping[str, Any] | None = None)
     if isinstance(backend, str):
         return _of_name(backend, dict(options or {}))
     if not callable(backend):
-        raise TypeError(f"backend is a name or a callable (graph, example_inputs) -> callable, not {type(backend).__name__}")
+        raise TypeError(f"backend must be a name or a callable (graph, example_inputs) -> callable, not {type(backend).__name__}")
     return Backend(_name_of(backend), backend, dict(options or {}), _takes_inputs(backend))
 
 
@@ -293,7 +293,7 @@ class GraphBackend:
                 options = {**function_and_options(backend.function)[1], **backend.options}
                 compiled = backend(module, examples) if watched is None else watched(module, examples, **options)
             if not callable(compiled):
-                raise TypeError(f"it returned {type(compiled).__name__}, and not a callable")
+                raise TypeError(f"it returned {type(compiled).__name__} instead of a callable")
         except Exception as error:
             if self.recorder is not None:
                 self.recorder.record(_failed(error, backend, name, self.frame, module.graph))

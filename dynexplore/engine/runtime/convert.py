@@ -399,8 +399,8 @@ class Conversion:
         reports.limit_reached(self.recorder, self.frame, code, limit, reason, is_news)
         if self.store.options.nopython:
             raise RecompileLimitError(
-                f"{code.co_qualname} ({code.co_filename}:{code.co_firstlineno}) was compiled {limit} times, which is its limit, and"
-                f" nopython=True (fullgraph) does not let it run as plain Python. The latest miss: {reason}"
+                f"{code.co_qualname} ({code.co_filename}:{code.co_firstlineno}) has reached its limit of {limit} cache entries, and"
+                f" nopython=True (fullgraph) does not allow it to run as plain Python. Latest cache miss: {reason}"
             )
         if not is_news:
             return
@@ -408,9 +408,9 @@ class Conversion:
             option = "config.cache_size_limit" if self.store.options.entry_limit is None else "recompile_limit"
             reports.log(
                 "WARNING",
-                f"{code.co_qualname} ({code.co_filename}:{code.co_firstlineno}) was compiled {limit} times"
-                f" ({option}) and now runs as plain Python where none of them fits."
-                f" The latest miss: {reason}",
+                f"{code.co_qualname} ({code.co_filename}:{code.co_firstlineno}) has reached its limit of {limit} cache entries"
+                f" ({option}). Calls that match none of them now run as plain Python."
+                f" Latest cache miss: {reason}",
             )
 
     def _engine_failed(self, error: Exception) -> None:
@@ -430,7 +430,7 @@ class Conversion:
             details = "".join(traceback.format_exception(error)) if config.verbose else "config.verbose = True shows more"
             reports.log(
                 "ERROR",
-                f"EngineError (a bug of dynexplore, please report it){_at_line(stack)}: {text} (raised in {where}). {function}"
+                f"EngineError (a bug in dynexplore; please report it){_at_line(stack)}: {text} (raised in {where}). {function}"
                 f" runs as plain Python, so its result is right. {details}",
             )
 

@@ -102,7 +102,7 @@ class Decision:
 WAITS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 """Flags of code whose frames can be suspended and resumed."""
 
-OF_A_GENERATOR = "generators and coroutines are captured only where a captured function runs them"
+OF_A_GENERATOR = "generators and coroutines are captured only when a captured function runs them"
 
 _ASK = Decision("ask the entries", "not asked")
 _RUN_ONLY = Decision("plain Python", "run only", "compiling is turned off here")
@@ -123,7 +123,7 @@ def decide(facts: FrameFacts) -> Decision:
 def _decide_in_hook(facts: FrameFacts) -> Decision | None:
     """The rules of the frame hook."""
     if facts.marked:
-        return Decision("plain Python", "mark", facts.policy or "it is marked to be skipped")
+        return Decision("plain Python", "mark", facts.policy or "it is marked with skip")
     if facts.generator:
         return Decision("plain Python", "generator", OF_A_GENERATOR)
     if facts.nothing_to_compile:

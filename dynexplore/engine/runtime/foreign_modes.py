@@ -49,7 +49,7 @@ def active() -> str | None:
     if torch._C._functorch.peek_interpreter_stack() is not None:
         return "a torch.func transform (vmap, grad, ...) is active"
     if _ENUM_CALL.__code__ is not _ITS_CODE:
-        return "the program gave EnumType.__call__ other code, and torch itself calls enumerations"
+        return "the program replaced the code of EnumType.__call__, which torch itself uses"
     if functools.reduce is not _REDUCE:
         return "the program replaced functools.reduce, which torch itself calls"
     replaced = next((name for name, original in _NEEDED.items() if getattr(builtins, name, None) is not original), None)

@@ -11,9 +11,9 @@ torch/_inductor/exc.py.
 from __future__ import annotations
 
 _SENTENCES = {
-    "InvalidCxxCompiler": "No C++ compiler was found, so Inductor stopped where it needs one: install g++ or clang++, or name one"
-    " in the environment variable CXX.",
-    "TritonMissing": "Triton is not installed, so no code for the graphics card was generated: install the package triton.",
+    "InvalidCxxCompiler": "Inductor needs a C++ compiler, and none was found: install g++ or clang++, or set the environment"
+    " variable CXX.",
+    "TritonMissing": "Inductor needs Triton to generate code for the GPU: install the package triton.",
 }
 
 

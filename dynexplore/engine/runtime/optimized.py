@@ -45,9 +45,9 @@ def wrap(target: Any, region: Region | None, *, entry: bool = True) -> Any:
     if isinstance(target, torch.nn.Module):
         return optimized_module(original_of(target), region)
     if isinstance(target, type):
-        raise TypeError(f"an instance is expected, a function, a method or a module, not the class {target.__qualname__}")
+        raise TypeError(f"expected a function, a method or a module, not the class {target.__qualname__}")
     if not callable(target):
-        raise TypeError(f"a function, a method or a module is expected, not {type(target).__qualname__}")
+        raise TypeError(f"expected a function, a method or a module, not {type(target).__qualname__}")
     target = original_of(target)
     called = entry_of(target) if entry and needs_entry(target) else target
     return copy_metadata(RegionCall(called, region), target)

@@ -77,8 +77,8 @@ PRINTED_LOCATIONS = 5
 """The maximum number of break locations with a log line each; further ones are only counted."""
 
 _FURTHER = (
-    "graph break: all other places are only counted; dynexplore.all_breaks(f, x) lists them, "
-    "dynexplore.graph_breaks() counts them, config.verbose = True prints each in full"
+    "graph break: no further locations are printed; dynexplore.all_breaks(f, x) lists all of them, "
+    "dynexplore.graph_breaks() counts them, config.verbose = True prints all of them in full"
 )
 
 
@@ -129,7 +129,7 @@ def _log_break_total() -> None:
     """Log the last line of a process whose breaks were not all printed."""
     count = len(_break_locations)
     if count > PRINTED_LOCATIONS and not config.verbose:
-        log("WARNING", f"graph breaks: {count} places in all, of which {PRINTED_LOCATIONS} were printed")
+        log("WARNING", f"graph breaks: {count} locations in total, of which {PRINTED_LOCATIONS} were printed")
 
 
 def forget_breaks() -> None:
@@ -154,7 +154,7 @@ def unsupported(graph_break: GraphBreak, code: CodeType, *, whole: bool) -> Unsu
     graph_break.user_stack = (*calling, *graph_break.user_stack)
     then = "error_on_graph_break(True) forbids a break here"
     if whole:
-        then = f"nopython=True (fullgraph) requires one graph of {code.co_qualname}, so nothing ran"
+        then = f"nopython=True (fullgraph) requires a single graph for {code.co_qualname}, so nothing ran"
     return Unsupported(graph_break.render(then), graph_break)
 
 

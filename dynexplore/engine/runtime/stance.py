@@ -104,7 +104,7 @@ class stance:  # lower case, like torch.compiler.set_stance
         if name not in NAMES:
             raise ValueError(f"there is no stance {name!r}{did_you_mean(name, NAMES)}")
         if force_backend is not None and name != "default":
-            raise ValueError(f"a backend can be forced in the stance 'default' only, not in {name!r}")
+            raise ValueError(f"force_backend works only with the stance 'default', not with {name!r}")
         self.name = name
         self.backend = resolve(force_backend) if force_backend is not None else None
         self.refused = Refused()

@@ -106,5 +106,5 @@ def violation(source: str, dimension: int, size: int) -> str:
     asks = "sizes 0 and 1 are specialized" if size in (0, 1) else "the function requires exactly this size"
     return (
         f"{source} is marked dynamic in dimension {dimension}, but the compiled code is valid only for "
-        f"{source}.size()[{dimension}] == {size}: {asks}; maybe_mark_dynamic allows that"
+        f"{source}.size()[{dimension}] == {size}: {asks}; use maybe_mark_dynamic to allow that"
     )

@@ -233,14 +233,14 @@ class NumberFacts:
 
 
 CHANGES: Mapping[str, str] = {
-    "loop": "a loop counts it up or takes it from an iterator",
+    "loop": "a loop increments it or takes it from an iterator",
     "stack": "a resume function gets it from the stack",
     "iterator": "an iterator that the caller made yields it",
     "drawn": "a random generator draws it",
     "index": "the program indexes with it",
     "guard failed": "a guard on it failed before, for a frame that was skipped",
     "number": "its value has changed",
-    "numpy": "the caller passes it as a number of numpy",
+    "numpy": "the caller passes it as a numpy number",
     "resume argument": "a resume function gets it",
 }
 """Why a number changes in each call: id -> words."""
@@ -265,13 +265,13 @@ NUMBER_ROWS = (
         lambda it: not it.in_graph and it.type is int and it.is_of_unstable and not it.is_dynamic),
     Row("no number", Kind.STATIC, "only numbers can be symbols", lambda it: not it.is_number),
     Row("irregular float", Kind.STATIC, "a symbol cannot represent 0.0, inf or nan", _is_irregular_float),
-    Row("backend takes no floats", Kind.STATIC, "the backend takes no number as an input",
+    Row("backend takes no floats", Kind.STATIC, "the backend does not accept numbers as inputs",
         lambda it: it.in_graph and it.type is float and not it.takes_symbols),
     Row("option static", Kind.STATIC, "dynamic=False was set", lambda it: it.option is False),
     Row("config static", Kind.STATIC, "config.specialize_{it.type.__name__} is set", lambda it: it.specializes),
     Row("another float", Kind.UNSPECIALIZED, "{it.others_seen}",
         lambda it: not it.in_graph and it.type is float and _varies(it)),
-    Row("backend takes no numbers", Kind.STATIC, "the backend takes no number as an input",
+    Row("backend takes no numbers", Kind.STATIC, "the backend does not accept numbers as inputs",
         lambda it: _varies(it) and not it.takes_symbols),
     Row("changes in graph", Kind.DYNAMIC, "{it.why_it_changes}, and the graph computes with it",
         lambda it: bool(it.changes) and (it.in_graph or it.type is int)),
@@ -326,7 +326,7 @@ OBJECT_ROWS = (
     Row("guard filter", Kind.UNSTABLE, "guard_filter_fn may leave out the guard on its identity", lambda it: it.has_guard_filter),
     Row("dynamic index", Kind.UNSTABLE, "the program selects it by an index that changes", lambda it: it.has_dynamic_index),
     Row("another object", Kind.UNSTABLE, "another object was seen at `{it.other_seen_at}`", lambda it: bool(it.other_seen_at)),
-    Row("variable", Kind.UNSTABLE, "`{it.changes_at}` holds another object in each call, because {it.words}",
+    Row("variable", Kind.UNSTABLE, "`{it.changes_at}` holds a different object in each call, because {it.words}",
         lambda it: bool(it.changes_at)),
     Row("identity", Kind.STATIC, "no other object has been seen here"),
 )  # fmt: skip

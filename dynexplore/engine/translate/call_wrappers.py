@@ -37,13 +37,13 @@ CALL_WRAPPERS: dict[str, Wrapper[Call]] = {
     for row in (
         Wrapper[Call](
             "note program code",
-            "What hooks and operators of the program do while the graph runs is noted, and not done twice after a failure.",
+            "Effects of hooks and custom operators during the graph are recorded, so that they are not repeated after a failure.",
             lambda call: True,
             lambda function, call: call.segment.with_hook_notes(function),
         ),
         Wrapper[Call](
             "rollback",
-            "When an operator raises, the segment runs again as plain Python: what the graph has mutated by then is put back.",
+            "When an operator raises, the code runs again as plain Python, so the mutations by the graph are rolled back first.",
             lambda call: bool(call.graph.meta.mutated_inputs) or call.graph.meta.draws_rng,
             lambda function, call: with_rollback(function, call.graph, call.segment),
         ),
@@ -55,7 +55,7 @@ CALL_WRAPPERS: dict[str, Wrapper[Call]] = {
         ),
         Wrapper[Call](
             "restore modes",
-            "A graph that sets modes leaves them as they were also when one of its operators raises.",
+            "A graph that sets modes restores them, even if one of its operators raises.",
             lambda call: call.ctx.graph.sets_modes,
             lambda function, call: restoring_modes(function),
         ),

@@ -84,7 +84,7 @@ class TraceTimeClassEscapes(ReconstructionError):
     """The trace-time class of a class statement is alive at the end of the graph: each call must run the statement itself."""
 
     def __init__(self, trace_time_class: TraceTimeClass) -> None:
-        super().__init__("type", "its class statement makes another class in each call", trace_time_class.step)
+        super().__init__("type", "its class statement creates a new class in each call", trace_time_class.step)
         self.facts = {}
         self.user_stack = trace_time_class.user_stack
 

@@ -36,7 +36,7 @@ def handles(*ops: str) -> Callable[[Handler], Handler]:
     def declare(handler: Handler) -> Handler:
         for op in ops:
             if op not in OPCODES:
-                raise ValueError(f"{op} is no canonical opcode; see dynexplore/engine/bytecode/opcodes.py")
+                raise ValueError(f"{op} is not a canonical opcode; see dynexplore/engine/bytecode/opcodes.py")
             if op in HANDLERS:
                 raise ValueError(f"{op} has a handler already: {HANDLERS[op].__qualname__}")
             HANDLERS[op] = handler
@@ -74,7 +74,7 @@ def override(op: str, handler: Handler) -> Iterator[Handler]:
     ...     pass
     """
     if op not in HANDLERS:
-        raise ValueError(f"{op} is no handled opcode; one of {', '.join(sorted(HANDLERS))}")
+        raise ValueError(f"{op} has no handler; these have: {', '.join(sorted(HANDLERS))}")
     replaced = HANDLERS[op]
     HANDLERS[op] = handler
     _overridden[op] = _overridden.get(op, 0) + 1

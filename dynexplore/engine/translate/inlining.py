@@ -203,7 +203,7 @@ def _refuse(ctx: Interpreter, function: Any, args: Args, kwargs: Kwargs) -> NoRe
         twin(*[None] * len(args), **dict.fromkeys(kwargs))
     except TypeError as error:
         ctx.raise_exception(TypeError, *error.args)
-    raise EngineError(f"{code.co_qualname}: arguments that Python accepts were refused")
+    raise EngineError(f"{code.co_qualname}: arguments that Python accepts were rejected")
 
 
 def set_up_cells(ctx: Interpreter, frame: SymbolicFrame, function: Any) -> None:

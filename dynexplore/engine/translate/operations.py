@@ -63,7 +63,7 @@ def add(ctx: Interpreter, op: str, target: Any, args: Args, kwargs: Kwargs) -> V
     tensors = [arg for arg in (*args, *kwargs.values()) if isinstance(arg, TensorVariable)]
     name = target_name(target)
     if name in IN_PLACE_VIEWS and any(map(_is_dynamic_input, tensors)):
-        ctx.break_graph("DX408", operation="an in-place change of the sizes of an input with dynamic sizes")
+        ctx.break_graph("DX408", operation="an in-place change to the sizes of an input with dynamic sizes")
     if name in GIVE_OTHER_MEMORY:
         ctx.break_graph("DX408", operation=name)
     mode = ctx.graph.fake_mode

@@ -71,7 +71,7 @@ def _refuse_changes_of_aliased_dicts(ctx: Interpreter) -> None:
     if changed is None:
         guard_on_dict_aliasing(ctx, namespaces)
     else:
-        because = "it is changed, and known to the function in another way, too"
+        because = "it is mutated, and the function can also reach it in another way"
         raise ReconstructionError(changed.type_name(), because, ctx.journal.changed[changed])
 
 

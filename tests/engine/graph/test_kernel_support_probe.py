@@ -75,7 +75,7 @@ FORGOTTEN = {
     "a slope too large": lambda: torch.nn.functional.leaky_relu(FLOATS, 1e300),
     "a choice too large": lambda: torch.where(TRUTHS, FLOATS, 1e300),
     "a value too large": lambda: torch.full((2,), 1e300),
-    "a chance that is no number": lambda: torch.nn.functional.dropout(FLOATS, float("nan")),
+    "a probability that is not a number": lambda: torch.nn.functional.dropout(FLOATS, float("nan")),
 }
 
 

@@ -14,7 +14,7 @@ import pytest
 import torch
 from code_swaps import entry_region, swapped
 
-from dynexplore.engine.native import UNBOUND, Entry, GuardWalk, hides_nothing
+from dynexplore.engine.native import UNBOUND, Entry, GuardWalk, no_instance_override
 
 pytestmark = pytest.mark.plain("speaks to the C extension, below what `disable` switches off")
 
@@ -413,15 +413,15 @@ def test_what_an_object_hides_of_its_class(own: dict[Any, Any], expected: bool) 
     """An attribute of its own comes before methods and constants of its class, and not before properties."""
     thing = WithNames()
     thing.__dict__.update(own)
-    assert hides_nothing(thing) is expected
+    assert no_instance_override(thing) is expected
 
 
 def test_asking_what_is_hidden_makes_no_dictionary() -> None:
     """What has no `__dict__` hides nothing, and what has none yet gets none: a new tensor stays as small as it was."""
     tensor = torch.ones(2)
     size = sys.getsizeof(gc.get_referents(tensor))
-    assert hides_nothing(tensor)
-    assert hides_nothing(3)
+    assert no_instance_override(tensor)
+    assert no_instance_override(3)
     assert sys.getsizeof(gc.get_referents(tensor)) == size
 
 

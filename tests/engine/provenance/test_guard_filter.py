@@ -136,7 +136,7 @@ def test_an_answer_that_is_no_list_of_bools_is_an_error() -> None:
 
 def test_what_is_no_function_is_refused() -> None:
     """`optimize` and `compile` say at once that it must be one."""
-    with pytest.raises(ValueError, match="guard_filter_fn is a function or None, not 3"):
+    with pytest.raises(ValueError, match="guard_filter_fn must be a function or None, not 3"):
         dynexplore.optimize("eager", guard_filter_fn=3)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="guard_filter_fn"):
         dynexplore.compile(scaled, options={"guard_filter_fn": 3})

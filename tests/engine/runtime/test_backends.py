@@ -113,7 +113,7 @@ def test_registering_a_backend() -> None:
         assert calls == ["mine", "yours"]
         assert dynexplore.register_backend(mine) is mine
         for taken in ("eager", "inductor", "yours"):
-            with pytest.raises(ValueError, match=f"the name '{taken}' belongs to another backend"):
+            with pytest.raises(ValueError, match=f"the name '{taken}' is already used by another backend"):
                 dynexplore.register_backend(mine, name=taken)
         with pytest.raises(ValueError, match="has no __name__"):
             dynexplore.register_backend(functools.partial(mine))

@@ -105,7 +105,7 @@ def test_asking_twice_is_asking_once() -> None:
 @pytest.mark.parametrize(
     ("facts", "reason"),
     [
-        (FrameFacts(marked=True), "it is marked to be skipped"),
+        (FrameFacts(marked=True), "it is marked with skip"),
         (FrameFacts(marked=True, policy="fn is marked with disable"), "fn is marked with disable"),
         (FrameFacts(run_only=True), "compiling is turned off here"),
         (FrameFacts(run_only=True, entries=EntriesVerdict(1, missed=MISS)), f"compiling is turned off here: {MISS}"),

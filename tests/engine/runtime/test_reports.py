@@ -82,7 +82,7 @@ def test_a_few_places_have_a_line_and_the_others_are_counted(caplog: pytest.LogC
         *(f"graph break DX208 at model.py:{2 + number}" for number in range(PRINTED_LOCATIONS)),
         "graph break",
     ]
-    assert lines[-1].startswith("graph break: all other places are only counted; dynexplore.all_breaks(f, x) lists them")
+    assert lines[-1].startswith("graph break: no further locations are printed; dynexplore.all_breaks(f, x) lists all of them")
     assert dynexplore.counters["stats"]["unique_graph_breaks"] == PRINTED_LOCATIONS + 3
 
 

@@ -197,7 +197,7 @@ def test_what_is_forced_keeps_the_options_of_each() -> None:
 @pytest.mark.plain("refused before anything is captured")
 def test_a_backend_is_forced_in_the_default_stance_only() -> None:
     """And it has to be one."""
-    with pytest.raises(ValueError, match="a backend can be forced in the stance 'default' only, not in 'force_eager'"):
+    with pytest.raises(ValueError, match="force_backend works only with the stance 'default', not with 'force_eager'"):
         dynexplore.stance("force_eager", force_backend="eager")
     with pytest.raises(ValueError, match="there is no backend 'eagre'"):
         dynexplore.stance(force_backend="eagre")

@@ -129,7 +129,7 @@ def test_a_number_that_a_loop_carries() -> None:
         return x
 
     reasons = decisions(counts, [(torch.ones(3),)])
-    assert reasons["count"] == "dynamic: a loop counts it up or takes it from an iterator, and the graph computes with it"
+    assert reasons["count"] == "dynamic: a loop increments it or takes it from an iterator, and the graph computes with it"
 
 
 class Layer(torch.nn.Module):

@@ -32,7 +32,7 @@ def call_once(ctx: TraceContext, function: FunctionType, args: Args, kwargs: Kwa
             *(_value_now(ctx, arg) for arg in args), **{name: _value_now(ctx, arg) for name, arg in kwargs.items()}
         )
     except NotConstant:
-        ctx.break_graph("DX202", function=function.__qualname__, because="assume_constant_result wants arguments that exist now")
+        ctx.break_graph("DX202", function=function.__qualname__, because="an argument does not exist yet during capture")
     return _constant(ctx, result)
 
 

@@ -54,7 +54,7 @@ class DequeIteratorVariable(SequenceIteratorVariable):
 
     def reconstruct(self, build: Reconstruction) -> None:
         if self.sequence is not None and self.sequence.state != self.state:
-            raise NotImplementedError("an iterator over a deque that was changed meanwhile")
+            raise NotImplementedError("an iterator over a deque that has changed since")
         super().reconstruct(build)
 
 

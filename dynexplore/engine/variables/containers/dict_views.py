@@ -173,9 +173,9 @@ class DictIteratorVariable(IteratorVariable):
             return
         if self.mapping.source is None and {step for step, _ in self.mapping.steps[: self._steps_before]} - {"put"}:
             # the dict made anew has no empty positions, where the iterator's next steps would find or miss keys
-            raise CannotRebuild(self.mapping, "it is walked after keys were removed")
+            raise CannotRebuild(self.mapping, "it is iterated after keys were removed")
         if not self._iterates_initial_content():
-            raise NotImplementedError("an iterator over a dict whose keys have changed meanwhile")
+            raise NotImplementedError("an iterator over a dict whose keys have changed since")
         view = DictViewVariable(self.mapping, self.part)
         walked = self.mapping if self.part == "keys" and self.mapping.storage_owner is None else view
         if self.backwards:

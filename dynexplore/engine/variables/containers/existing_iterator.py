@@ -175,7 +175,7 @@ class ExistingPlainIteratorVariable(ExistingIteratorVariable):
             of = self.source
             walked = ctx.build(sequence, of.child("walked", lambda: CallSource(of, walked_by, "the list of ")))
         if walked is not None and ctx.journal.is_changed(walked.container()):
-            ctx.break_graph("DX307", question="next()", type="a list that was changed meanwhile")
+            ctx.break_graph("DX307", question="next()", type="a list that has changed since")
         kind = type_below(sequence)
         if index + self.steps >= kind.__len__(sequence):
             ctx.guard(self.source, "ITERATOR_REMAINING", self.steps)
@@ -203,7 +203,7 @@ class ExistingDictIteratorVariable(ExistingIteratorVariable):
         if not self._rests:
             self._build_rests(ctx)
         if self._is_walked_changed():
-            ctx.break_graph("DX307", question="next()", type="a dict that was changed meanwhile")
+            ctx.break_graph("DX307", question="next()", type="a dict that has changed since")
         items = [rest.ahead(ctx) for rest in self._rests]
         if len(items) == 1:
             return items[0]

@@ -483,7 +483,7 @@ class GroupbyVariable(AskingIteratorVariable):
 
     def reconstruct(self, build: Reconstruction) -> None:
         if self.key is not None or self.group_key is not None:
-            raise NotImplementedError("a groupby in the middle of what it walks")
+            raise NotImplementedError("a partly consumed groupby")
         build.call_object(itertools.groupby, self.inner, self.function)
 
 

@@ -247,7 +247,7 @@ class SetIteratorVariable(IteratorVariable):
         if self.index > len(self.order):
             ItemsIteratorVariable([], self.value_type).reconstruct(build)
         elif self.walked.members.keys() != self.keys:
-            raise NotImplementedError("an iterator over a set whose members have changed meanwhile")
+            raise NotImplementedError("an iterator over a set whose members have changed since")
         else:
             build.call_object(set_iterator_at, self.walked, TupleVariable(self.order[self.index :]))
 

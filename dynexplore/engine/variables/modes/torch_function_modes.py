@@ -82,7 +82,7 @@ def _depth(ctx: TraceContext) -> VariableTracker:
 def _at(ctx: TraceContext, position: VariableTracker, /) -> VariableTracker:
     index = position.as_constant() - torch._C._len_torch_function_stack()
     if not 0 <= index < len(ctx.function_modes.entered):
-        ctx.break_graph("DX419", what="a mode that was entered outside is looked at")
+        ctx.break_graph("DX419", what="a mode that was entered outside is inspected")
     mode: VariableTracker = ctx.function_modes.entered[index]
     return mode
 

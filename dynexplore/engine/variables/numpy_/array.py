@@ -147,7 +147,7 @@ class ArrayVariable(VariableTracker):
 
     def reconstruct(self, build: Reconstruction) -> None:
         if not self.model.flags.writeable:
-            raise NotImplementedError("an array that may not be written to")
+            raise NotImplementedError("a read-only array")
         build.call_helper(array_on, lambda: build.push_output(self.tensor.node))
 
     def text(self) -> str:
@@ -363,7 +363,7 @@ def wrap_array(tensor: TensorVariable, model: Any, source: Source | None = None,
 def enter_graph(ctx: TraceContext, array: ConcreteArrayVariable) -> ArrayVariable:
     """Move an array of constants into the graph, because it is written to or shares its memory with a tensor."""
     if array.is_view or array.is_viewed:
-        ctx.break_graph("DX207", function="writing to an array of which there are views")
+        ctx.break_graph("DX207", function="writing to an array that has views")
     tensor = ctx.operation("call_method", "clone", [_constant(ctx, array.value)], {})
     _guard_error_handling(ctx)
     model = array.value.copy(order="K")

@@ -34,5 +34,5 @@ def is_traceable(value: Any) -> bool:
 def tensor_on(array: Any) -> torch.Tensor:
     """A tensor on the array's memory. Raises ValueError for an array that cannot be a graph input, so that its guard fails."""
     if not array.flags.writeable:
-        raise ValueError("an array that may be written to was expected")
+        raise ValueError("expected a writable array")
     return torch.from_numpy(array)

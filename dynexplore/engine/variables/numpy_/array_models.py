@@ -102,7 +102,7 @@ def difference(fake: torch.Tensor, expected: Any) -> str | None:
     strides = [hint(stride) * expected.itemsize for stride in fake.stride()]
     dimensions = zip(expected.shape, strides, expected.strides, strict=True)
     if 0 not in expected.shape and any(size > 1 and fake_stride != numpy_stride for size, fake_stride, numpy_stride in dimensions):
-        return "another layout than numpy's"
+        return "a layout that differs from numpy's"
     return None
 
 

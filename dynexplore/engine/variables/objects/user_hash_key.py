@@ -96,7 +96,7 @@ def refuse_collisions(keys: Iterable[object]) -> None:
     if len({key.number for key in own}) < len(own):
         raise NotImplementedError("keys with equal hashes, which an `__eq__` of the program compares")
     if any(map(_has_another_hash, own)):
-        raise NotImplementedError("a key whose hash has changed meanwhile")
+        raise NotImplementedError("a key whose hash has changed since")
 
 
 def _has_another_hash(key: ProgramKey) -> bool:

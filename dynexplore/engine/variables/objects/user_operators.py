@@ -165,7 +165,7 @@ def _refuse_torch_functions(ctx: TraceContext, lhs: VariableTracker, rhs: Variab
     for tensor, other in ((lhs, rhs), (rhs, lhs)):
         is_mixed = isinstance(tensor, TensorVariable) and isinstance(other, UserObjectVariable)
         if is_mixed and raw_lookup(ctx, other.python_type(), "__torch_function__") is not None:
-            ctx.break_graph("DX419", what="an operand that is no tensor has a `__torch_function__`")
+            ctx.break_graph("DX419", what="an operand that is not a tensor has a `__torch_function__`")
 
 
 def _c_type_goes_first(ctx: TraceContext, symbol: str, lhs: VariableTracker, rhs: VariableTracker) -> bool:

@@ -64,7 +64,7 @@ def test_a_list_changed_while_an_existing_iterator_walks_it_breaks_the_graph() -
     items, iterator = ctx.argument(live, "items"), ctx.argument(iter(live), "iterator")
     iterator.next_item(ctx)
     ctx.method(items, "append", 3)
-    with pytest.raises(GraphBreak, match="changed meanwhile"):
+    with pytest.raises(GraphBreak, match="changed since"):
         iterator.next_item(ctx)
 
 

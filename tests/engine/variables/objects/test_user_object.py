@@ -1266,7 +1266,7 @@ class OfOnlySet:
     held = OnlySet()
 
 
-def test_a_descriptor_that_cannot_be_read_hides_nothing() -> None:
+def test_a_descriptor_that_cannot_be_read_no_instance_override() -> None:
     """A data descriptor without `__get__` decides what a store does; what is read is the object's own attribute."""
 
     def fn(x: torch.Tensor, owner: OfOnlySet) -> Any:

@@ -81,7 +81,7 @@ def _checkpoint(ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapp
     named = dict(kwargs)
     function, *positional = args if args else (named.pop("function"),)
     if "use_reentrant" not in named:
-        refuse(ctx, _FUNCTION, "it is called without use_reentrant, of which torch warns")
+        refuse(ctx, _FUNCTION, "it is called without use_reentrant, so torch warns")
     reentrant = constant_of(ctx, named.pop("use_reentrant"), _FUNCTION)
     options = _pop_options(ctx, named)
     if reentrant is None or (reentrant and (named or "context_fn" in options)):
@@ -120,7 +120,7 @@ def _pop_options(ctx: TraceContext, named: dict[str, VariableTracker]) -> dict[s
         for name, default in (("preserve_rng_state", True), ("determinism_check", "default"))
     }
     if options["determinism_check"] not in ("default", "none"):
-        refuse(ctx, _FUNCTION, "torch knows no such determinism_check")
+        refuse(ctx, _FUNCTION, "torch does not support this determinism_check")
     if "context_fn" in named:
         policy = _context_factory(ctx, named.pop("context_fn"))
         if policy is not None:
@@ -188,7 +188,7 @@ def _checkpoint_reentrant(
 ) -> VariableTracker:
     tensors = [tensor for arg in args if isinstance(tensor := arg.read(ctx), TensorVariable)]
     if not any(tensor.fake.requires_grad for tensor in tensors):
-        refuse(ctx, _FUNCTION, "no argument wants a gradient, of which torch warns")
+        refuse(ctx, _FUNCTION, "no argument requires grad, so torch warns")
     if not torch.is_grad_enabled():
         result = function.call(ctx, args, {}).read(ctx)
         _check_results(ctx, result, tensors)

@@ -36,7 +36,7 @@ def _cond(
     if not isinstance(pred, TensorVariable):
         return (true_fn if pred.truth(ctx) is True else false_fn).call(ctx, arguments, {})
     if pred.fake.dtype is not torch.bool or pred.fake.numel() != 1:
-        refuse(ctx, "torch.cond", "the condition is not one boolean")
+        refuse(ctx, "torch.cond", "the condition is not a single bool")
     branches = [HopSubgraph(ctx, "torch.cond", function, arguments) for function in (true_fn, false_fn)]
     if _output_metadata(branches[0]) != _output_metadata(branches[1]):
         refuse(ctx, "torch.cond", "the branches differ in what they return")

@@ -78,7 +78,7 @@ def _flex_attention(
 ) -> VariableTracker:
     *mask, mask_mod = [item.read(ctx) for item in block_mask.unpack(ctx)]
     if not isinstance(query, TensorVariable):
-        refuse(ctx, _FUNCTION, "the query is no tensor")
+        refuse(ctx, _FUNCTION, "the query is not a tensor")
     score = _scalar_subgraph(ctx, score_mod, query, with_score=True)
     masked = _scalar_subgraph(ctx, mask_mod, query, with_score=False)
     bodies = [body.extract(ctx, name, body.inputs, bare=True) for body, name in ((score, "score_mod"), (masked, "mask_fn"))]

@@ -117,7 +117,7 @@ def _wraps_without_dynamo_attrs(
     (function,) = args
     attributes = getattr(function.live_value(), "__dict__", {}) if function.source is not None else {}
     if any(name in attributes for name in apis._DYNAMO_WRAPPER_ATTRS):
-        ctx.break_graph("DX202", function=function.text(), because="it bears a mark of torch.compile")
+        ctx.break_graph("DX202", function=function.text(), because="it has a torch.compile marker")
     return ctx.build(functools.wraps, None).call(ctx, args, kwargs)
 
 

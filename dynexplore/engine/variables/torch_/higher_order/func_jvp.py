@@ -75,23 +75,23 @@ def _refuse(ctx: TraceContext, because: str) -> NoReturn:
 @builtin(_inner._enter_dual_level)
 def _enter_dual(ctx: TraceContext) -> VariableTracker:
     if not _LEVEL.stands(ctx):
-        _refuse(ctx, "the program enters a level of dual tensors itself")
+        _refuse(ctx, "the program enters a dual level itself")
     if _forward._current_level >= 0 or _DUAL.stands(ctx):
-        _refuse(ctx, "a level of dual tensors is active already")
+        _refuse(ctx, "a dual level is already active")
     return _DUAL.begin(ctx)
 
 
 @builtin(_inner._exit_dual_level)
 def _exit_dual(ctx: TraceContext, *, level: VariableTracker) -> VariableTracker:
     if not _DUAL.stands(ctx):
-        _refuse(ctx, "a level of dual tensors that was begun outside is ended")
+        _refuse(ctx, "the program exits a dual level that was entered outside")
     return _DUAL.end(ctx)
 
 
 def _in_dual_level(function: Any) -> Handler:
     def handler(ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
         if not _DUAL.stands(ctx):  # the fake tensor of a dual tensor has no tangent
-            _refuse(ctx, "a level of dual tensors was begun outside")
+            _refuse(ctx, "a dual level was entered outside")
         return ctx.operation("call_function", function, args, kwargs)
 
     return handler

@@ -93,7 +93,7 @@ class HopSubgraph:
     def _check(self, ctx: TraceContext, may_return_inputs: bool) -> None:
         values: list[Any] = [node.meta.get("example_value") for node in (*self.placeholders, *self.inputs)]
         if not all(isinstance(value, torch.Tensor) for value in values) or any(map(_is_symbolic, self.nodes)):
-            refuse(ctx, self.operator, "a body uses a number that varies")
+            refuse(ctx, self.operator, "a body uses a symbolic number")
         returnable = [*self.nodes, *self.placeholders] if may_return_inputs else self.nodes
         storages = [storage_of(value) for value in (values[len(self.placeholders):] if may_return_inputs else values)]
         for tensor in self.tensors:

@@ -55,7 +55,7 @@ def _while_loop(
     bodies = [_trace_step(ctx, "torch.while_loop", function, state, more.unpack(ctx)) for function in (cond_fn, body_fn)]
     condition, step = bodies
     if condition.out_spec is not None or not _is_scalar_bool(condition.tensors[0].fake):
-        refuse(ctx, "torch.while_loop", "the condition is not one boolean")
+        refuse(ctx, "torch.while_loop", "the condition is not a single bool")
     _require_same_metadata(ctx, "torch.while_loop", state, step.tensors)
     return _lower_loop(ctx, while_loop_op, bodies, (_CONDITION, "loop_body"), step.out_spec, [TupleVariable(state)])
 
@@ -95,11 +95,11 @@ def _associative_scan(
     twice = [*parts, *parts]
     body = _trace_step(ctx, "associative_scan", combine_fn, twice, additional_inputs.unpack(ctx), parts=len(twice))
     if body.inputs:
-        refuse(ctx, "associative_scan", "the function uses tensors that it is not given")
+        refuse(ctx, "associative_scan", "the function uses tensors that are not passed to it")
     fakes = [tensor.fake for tensor in body.tensors]
     inputs = [placeholder.meta["example_value"] for placeholder in body.placeholders[: len(parts)]]
     if list(map(_metadata, fakes)) != list(map(_metadata, inputs)):
-        refuse(ctx, "associative_scan", "the function returns tensors with other metadata than its arguments")
+        refuse(ctx, "associative_scan", "the metadata of the returned tensors differs from that of the arguments")
     _check_operands(ctx, associative_scan_op, ListVariable(parts).as_proxy())
     module = body.extract(ctx, "scan_body", [])
     results = ctx.operation("call_function", associative_scan_op, [module, ListVariable(parts), TupleVariable([])], {})
@@ -132,7 +132,7 @@ def _require_same_metadata(
         isinstance(old := carried.read(ctx), TensorVariable) and _metadata(old.fake) == _metadata(new.fake)
         for carried, new in zip(state, results, strict=True)
     ):
-        refuse(ctx, operator, "a step returns a state with a different number of tensors, or with other metadata")
+        refuse(ctx, operator, "a step returns a state with a different number of tensors, or with different metadata")
 
 
 def _leaves(out_spec: Any) -> Iterator[None]:

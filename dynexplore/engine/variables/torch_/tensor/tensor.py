@@ -23,7 +23,7 @@ import torch.fx
 
 from dynexplore.engine.aliasing.autograd_graph import grad_fn_is_accessible
 from dynexplore.engine.aliasing.stale_views import is_leaf_unless_stale
-from dynexplore.engine.native import hides_nothing
+from dynexplore.engine.native import no_instance_override
 from dynexplore.engine.provenance.sources import Source
 from dynexplore.engine.raw_attributes import class_dict, instance_dict
 from dynexplore.engine.specialization.shape_env import is_never_negative
@@ -223,7 +223,7 @@ class TensorVariable(VariableTracker):
             return
         if name in instance_dict(self.real):  # the node would call the tensor's own attribute
             ctx.break_graph("DX411", attribute=name)
-        if hides_nothing(self.real):
+        if no_instance_override(self.real):
             ctx.guard(self.source, "NO_INSTANCE_OVERRIDE", None)
         else:
             ctx.guard(self.source, "ATTRIBUTE_ABSENT", name)
@@ -396,7 +396,7 @@ def _break_on_overflowing_slice(ctx: TraceContext, key: VariableTracker) -> None
     for part in key.items if isinstance(key, TupleVariable) else [key]:
         for end in part.parts if isinstance(part, SliceVariable) else ():
             if _overflows_int64(end.read(ctx)):
-                ctx.break_graph("DX205", function="a slice of a tensor", arguments="a number that is cut off")
+                ctx.break_graph("DX205", function="a slice of a tensor", arguments="a number that overflows int64")
 
 
 def _overflows_int64(number: VariableTracker) -> bool:
@@ -617,19 +617,19 @@ def build_input(
         if tensor.layout is not torch.strided or tensor.is_quantized or tensor.is_nested:
             ctx.break_graph("DX409", layout="nested" if tensor.is_nested else str(tensor.layout))
     if value.requires_grad and not (value.dtype.is_floating_point or value.dtype.is_complex):
-        ctx.break_graph("DX409", dtype=str(value.dtype), because="integers with a history: a write gave them what has a gradient")
+        ctx.break_graph("DX409", dtype=str(value.dtype), because="an integer tensor with a grad_fn, which a write gave it")
     base = ctx.graph.written_base(value)
     if base is not None and base.dtype is not value.dtype:
-        ctx.break_graph("DX409", dtype=str(value.dtype), because=f"a view of {base.dtype}, which this graph gave a history")
+        ctx.break_graph("DX409", dtype=str(value.dtype), because=f"a view of a {base.dtype} tensor that got a grad_fn here")
     if value._base is not None and value.is_inference() is not value._base.is_inference():
-        ctx.break_graph("DX409", because="its data was replaced: of it and its base, one is an inference tensor")
+        ctx.break_graph("DX409", because="its data was replaced, and either it or its base is an inference tensor")
     if not grad_fn_is_accessible(value):
         ctx.break_graph("DX411", attribute="grad_fn")
     for name in _ATTRIBUTE_ACCESS:
         if not isinstance(raw_lookup(ctx, type(value), name), _SLOT_TYPES):
             ctx.break_graph("DX402", type=type(value).__qualname__)  # added by the program: fake tensors would dispatch to it, too
     if (is_leaf_unless_stale(value) or value.retains_grad) and not _is_valid_grad(value.grad, value):
-        ctx.break_graph("DX408", attribute="data", because="its gradient is that of what it was before")  # no fake tensor has it
+        ctx.break_graph("DX408", attribute="data", because="its gradient belongs to its previous data")  # no fake tensor has it
     node = ctx.values.guard_tensor(value, source)
     return tracker(node, node.meta["example_value"], source, value)
 

@@ -78,7 +78,7 @@ def why_unsupported(cls: type[Any]) -> str | None:
             return f"it overrides `{others[0]}`"
     own = inspect.getattr_static(cls, "__torch_function__")
     if own is not DISABLED_TORCH_FUNCTION and not (isinstance(own, classmethod) and isinstance(own.__func__, types.FunctionType)):
-        return "its `__torch_function__` is no class method in Python"
+        return "its `__torch_function__` is not a Python class method"
     return None
 
 

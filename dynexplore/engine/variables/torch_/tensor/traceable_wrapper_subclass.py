@@ -121,7 +121,7 @@ def _guard_on_inner(ctx: TraceContext, part: Any, source: Source) -> None:
         return
     inner = ctx.build(part, source).read(ctx)
     if not isinstance(inner, TensorVariable):
-        ctx.break_graph("DX402", type=type(part).__qualname__, because="it is inside of another one")
+        ctx.break_graph("DX402", type=type(part).__qualname__, because="it is nested in another one")
     ctx.function_modes.wrapped.add(storage_of(inner.fake))
 
 

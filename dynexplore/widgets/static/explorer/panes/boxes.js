@@ -180,7 +180,7 @@ function boxOf(explorer, { value, sign, name, really }) {
   const box = make("div", `dynx-box ${SIGNS[sign] ?? ""}`);
   if (title) box.append(make("b", "", clipped(`${sign}${title}`)));
   box.append(make("span", "dynx-kind", clipped(`${title ? "" : sign}${shortType(text).replace(/( cpu)?( \(not looked at yet\))?$/, "").replace(/^([A-Z]\w*)Variable$/, (_, words) => words.replace(/(?<=[a-z])(?=[A-Z])/g, " ").toLowerCase())}`)));
-  const shown = really && really.provenance !== "not observed" ? shortOf(really.elements || really.text.replace(/, as it came in$/, ""), text) : "";
+  const shown = really && really.provenance !== "not observed" ? shortOf(really.elements || really.text.replace(/, as passed in$/, ""), text) : "";
   if (shown && shown !== text && !/^an? [\w.]+$/.test(shown)) box.append(make("span", "dynx-really", clipped(shown)));
   box.title = [`${kind} ${explorer.value(value)}`, really?.text, really?.elements, really?.why].filter(Boolean).join("; ");
   return box;
