@@ -101,7 +101,7 @@ def _command(commands: Any, name: str, summary: str, run: Callable[..., int], *o
         name, help=summary, usage=usage, description=f"{summary[0].upper()}{summary[1:]}. {_WHICH}"
     )
     command.add_argument("--html", type=Path, metavar="OUT", help="write the report as one HTML file")
-    add_targets(command, "test the first function that the script calls, even if it receives no tensor")
+    add_targets(command, "use the first function call of the script, even if `explain` would not capture it")
     command.add_argument(AS_MODULE, action="store_true", help=argparse.SUPPRESS)
     command.add_argument("script", metavar="SCRIPT.py[:FUNCTION]")
     command.add_argument("args", nargs=argparse.REMAINDER, metavar="ARGS", help="the script's own arguments")

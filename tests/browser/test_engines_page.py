@@ -68,7 +68,7 @@ def test_a_step_in_one_moves_the_other(page: Page) -> None:
     page.locator(".dynexplore").nth(1).press("ArrowLeft")
     theirs, ours = places(page)
     assert theirs == ours < before
-    expect(page.locator(".dynx-together-said")).to_have_text("Both engines came here.")
+    expect(page.locator(".dynx-together-said")).to_have_text("Both engines reached this step.")
     alone = page.evaluate("dynexplore.beside.pairs.findIndex(([, state, , other]) => state >= 0 && other < 0)")
     assert alone > 0
     page.evaluate("dynexplore.explorers[0].show(dynexplore.explorers[0].frame, dynexplore.beside.pairs[%d][1])" % alone)

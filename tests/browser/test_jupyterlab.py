@@ -353,7 +353,7 @@ def test_a_cell_is_edited_in_its_explorer(lab: Lab) -> None:
         expect(said).to_contain_text("Ran on copies of the inputs.")
         notebook.settle()
         explorer.get_by_role("button", name="Undo: show the run before the edit").click()
-        expect(said).to_have_text("The run before is shown.")
+        expect(said).to_have_text("The previous run is shown.")
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])

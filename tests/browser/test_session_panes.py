@@ -240,7 +240,7 @@ def test_the_source_is_edited_run_and_undone(opened: Any) -> None:
     expect(source).to_contain_text("return y + x")
     tab(page, "source")
     for _ in range(2):
-        page.get_by_role("button", name="Back to the run before").click()
+        page.get_by_role("button", name="Back to the previous run").click()
     expect(headline).to_contain_text("1 graph break")
     expect(page.locator(".dynx-change")).to_have_count(0)
     expect(source).to_contain_text("dynexplore.graph_break()")

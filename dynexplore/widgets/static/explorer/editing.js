@@ -50,7 +50,7 @@ export class Editing {
     this.timer = 0;
     this.isAsking = false;
     this.runButton = makeButton("Run", () => this.run(), { name: "dynx-tool dynx-run", label: "Run the edited source on copies of the inputs (Ctrl+Enter)" });
-    this.undoButton = makeButton("Undo run", () => this.undo(), { name: "dynx-tool", label: "Back to the run before" });
+    this.undoButton = makeButton("Undo run", () => this.undo(), { name: "dynx-tool", label: "Back to the previous run" });
     this.said = make("span", "dynx-facts dynx-edit-said");
     this.said.setAttribute("role", "status");
     const close = makeButton("Close", () => this.close(), { name: "dynx-tool", label: "Close the editor; the displayed run does not change" });
@@ -166,7 +166,7 @@ export class Editing {
     this.say(`${body.said || "Ran on copies of the inputs."}${printed} ${this.automatic || "Edits re-run automatically."}`, Boolean(body.said));
   }
 
-  /** Back to the run before, with its text. */
+  /** Back to the previous run, with its text. */
   undo() {
     if (this.runs.length < 2 || this.isAsking) return;
     this.runs.pop();
@@ -174,7 +174,7 @@ export class Editing {
     this.editor?.replace(source);
     clearTimeout(this.timer);
     this.show();
-    this.say("The run before is shown.");
+    this.say("The previous run is shown.");
   }
 
   /** The whole page shows the latest run. */

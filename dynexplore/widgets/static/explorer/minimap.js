@@ -35,7 +35,7 @@ export class Minimap {
     this.element.tabIndex = 0;
     this.element.setAttribute("role", "group");
     this.element.setAttribute("aria-label", "Map of the diagram: arrow keys move the view, + and - change its size");
-    this.button = makeButton("Map", () => this.toggle(), { label: "Show or fold away the map of the diagram" });
+    this.button = makeButton("Map", () => this.toggle(), { label: "Show or hide the map of the diagram" });
     this.element.addEventListener("keydown", (event) => this.onKey(event));
     this.element.addEventListener("pointerdown", (event) => this.onPointer(event));
     this.element.addEventListener("pointermove", (event) => event.buttons && this.onPointer(event));

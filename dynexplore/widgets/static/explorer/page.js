@@ -396,7 +396,7 @@ export class Explorer {
   wait(frame, position, item) {
     this.wanted = [frame.id, position, item];
     if (this.rest?.isInterrupted) this.rest.ask();
-    this.say("This step follows in a moment.");
+    this.say("This step is still loading.");
   }
 
   // -- going to a state ------------------------------------------------------------------------------------------------

@@ -99,7 +99,7 @@ export class Together {
     const pair = this.beside.pairs[this.at] ?? [];
     const here = this.beside.partings.filter(({ pair: number }) => number === this.at).map(({ what }) => what);
     const alone = SIDES.filter((side) => pair[2 * side] < 0).map((side) => `${this.beside.names[1 - side]} alone came here.`);
-    this.said.textContent = instead ?? ([...here, ...alone].join(" ") || "Both engines came here.");
+    this.said.textContent = instead ?? ([...here, ...alone].join(" ") || "Both engines reached this step.");
   }
 }
 

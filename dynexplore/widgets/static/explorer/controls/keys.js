@@ -18,7 +18,7 @@ const KEYS = [
   ["m", "the step that created the selection"],
   ["f, x", "in a graph: fit it, fold equal layers or show every node"],
   ["1 … 5", "open a view: Overview, Story, Graph, Recompiles, Compare"],
-  ["c", "copy the change of the row that is chosen in the Overview"],
+  ["c", "copy the change of the selected row in the Overview"],
   ["Tab", "move between panes, buttons and fields"],
   ["↑ ↓", "move between the rows of a pane; in the Overview, choose a row"],
   ["Enter", "select the row and highlight everything related to it; in the Overview, open its story"],

@@ -34,7 +34,7 @@ const PARTS = new Map([
   ["cache", ["caches", "Lookups in the compiler's caches, and their results"]],
   ["runtime", ["wrappers", "Functions that torch puts around the compiled graphs"]],
   ["runnable", ["runnable", "The graph as a standalone program"]],
-  ["other", ["other", "What the log holds besides"]],
+  ["other", ["other", "Everything else in the log"]],
 ]);
 
 /** What is on show when the page opens; all else is a click away. */
@@ -59,7 +59,7 @@ export const artefactsPane = {
     const texts = make("div");
     const chain = make("div", "dynx-chain");
     chain.setAttribute("role", "group");
-    chain.setAttribute("aria-label", "What the line at hand became");
+    chain.setAttribute("aria-label", "What the current line became");
     let shownLine = -1;
     let drawn = "";
     const buttons = make("div", "dynx-parts");

@@ -217,7 +217,7 @@ class Compare {
     const copy = copyButton(this.explorer, "the command", () => command);
     const none = make("p", "dynx-facts", "No function in this recording recompiled, so there are no two versions to compare.");
     const files = make("p", "", "To compare two recordings, before and after an edit: drop the other saved page here.");
-    const why = make("p", "", "To see what torch.compile and dynexplore make of the same call, side by side:");
+    const why = make("p", "", "To compare torch.compile and dynexplore on the same call, side by side:");
     return make("div", "dynx-empty", "", none, files, why, make("span", "dynx-change-code", "", make("code", "", command), copy));
   }
 }

@@ -85,7 +85,7 @@ class Summary {
     this.detail = make("div", "dynx-cost-detail");
     this.detail.tabIndex = 0;
     this.detail.setAttribute("role", "group");
-    this.detail.setAttribute("aria-label", "The row that is chosen");
+    this.detail.setAttribute("aria-label", "The selected row");
     this.list.setAttribute("aria-label", "Costs, sorted by compile time");
     const holds = this.given.rows.length ? this.list : this.nothing();
     const list = make("div", "dynx-list-pane", "", this.chips(), holds.matches(`.${WHOLE_GRAPH}`) ? holds : make("div", "dynx-scrolls", "", holds));

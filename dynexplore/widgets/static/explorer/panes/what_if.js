@@ -88,7 +88,7 @@ class WhatIf {
       this.fill(body.inputs, body.dtypes, body.devices);
     } catch (error) {
       if (begun !== this.begun) return;
-      this.about.textContent &&= "About the frame on show.";
+      this.about.textContent &&= "About the frame shown.";
       this.forget();
       const again = makeButton("Try again", () => this.begin());
       this.form.replaceChildren(note(/** @type {Error} */ (error).message), again);
