@@ -61,7 +61,7 @@ def entry_lines(timed: ev.GuardsTimed) -> list[str]:
         if saved >= _WORTH * timed.seconds:
             lines.append(f"{price.name} saves {microseconds(saved)} (keeps {price.remaining} of {plural(price.guards, 'guard')})")
     if timed.filters and not any("saves" in line for line in lines):
-        lines.append("no guard filter saves a tenth of it")
+        lines.append("no guard filter saves 10% of it")
     return lines
 
 
@@ -77,10 +77,9 @@ def _check_lines(timed: ev.GuardsTimed) -> list[str]:
         named.append(f"{plural(len(checks) - len(costly), 'other guard')} {microseconds(others)} in total")
     if not costly:
         each = f"all {len(checks)} together take" if len(checks) > 1 else "the only one takes"
-        named = [f"no single guard takes a tenth of the check; {each} {microseconds(others)}"]
+        named = [f"no single guard takes 10% of the check; {each} {microseconds(others)}"]
     rest = max(timed.seconds - sum(price.seconds for price in checks), 0.0)
-    alone = "that is not timed alone" if timed.unchecked == 1 else "that are not timed alone"
-    together = f" and {plural(timed.unchecked, 'guard')} {alone}" if timed.unchecked else ""
+    together = f" and {plural(timed.unchecked, 'guard')} that cannot be timed alone" if timed.unchecked else ""
     first = "single guards: " * bool(costly) + ", ".join(named)
     return [first, f"reading the values{together}: {microseconds(rest)}"]
 

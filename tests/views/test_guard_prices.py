@@ -38,7 +38,7 @@ def test_a_filter_that_saves_nothing_is_said_to() -> None:
     recording = Recording(title="made by hand")
     filters = (ev.FilterPrice("skip_b", 41, 42, 1e-6),)
     recording.record(ev.GuardsTimed(frame=1, entry=1, seconds=1e-6, filters=filters))
-    assert price_lines(recording)[-1].strip() == "no guard filter saves a tenth of it"
+    assert price_lines(recording)[-1].strip() == "no guard filter saves 10% of it"
 
 
 def test_the_costliest_single_guards_are_named() -> None:
@@ -52,7 +52,7 @@ def test_the_costliest_single_guards_are_named() -> None:
     recording.record(ev.GuardsTimed(frame=1, entry=1, seconds=1e-5, checks=checks, unchecked=2))
     assert [line.strip() for line in price_lines(recording)[2:]] == [
         "single guards: TENSOR_MATCH of `x` 4.00 us, LAMBDA_GUARD `2 <= x.size()[0]` 3.00 us, 1 other guard 0.010 us in total",
-        "reading the values and 2 guards that are not timed alone: 2.99 us",
+        "reading the values and 2 guards that cannot be timed alone: 2.99 us",
     ]
     assert prices_of(recording)[0]["checks"][1] == {"kind": "LAMBDA_GUARD", "source": "", "check": "2 <= x.size()[0]", "us": 3.0}
 
@@ -61,8 +61,8 @@ def test_single_guards_that_are_cheap_are_summed_up() -> None:
     """None is named where none takes a tenth; a guard on several relations is not shown as the first of them."""
     cheap = tuple(ev.CheckPrice("TYPE_MATCH", f"x{at}", "", 2e-8) for at in range(3))
     for checks, line in (
-        (cheap, "no single guard takes a tenth of the check; all 3 together take 0.060 us"),
-        (cheap[:1], "no single guard takes a tenth of the check; the only one takes 0.020 us"),
+        (cheap, "no single guard takes 10% of the check; all 3 together take 0.060 us"),
+        (cheap[:1], "no single guard takes 10% of the check; the only one takes 0.020 us"),
         (
             (ev.CheckPrice("LAMBDA_GUARD", "", "2 <= x.size()[0]", 9e-7, 7),),
             "single guards: 7 relations between sizes and strides, such as `2 <= x.size()[0]`, 0.90 us",
