@@ -77,7 +77,7 @@ def test_own_options_may_stand_anywhere(words: list[str], ordered: list[str]) ->
         ),
         (
             ["explain", "setup.py", "--save", "graph.pdf"],
-            "dynexplore: graph.pdf: a recording is saved as .html, .json, .json.gz, .txt, .dot or .svg",
+            "dynexplore: graph.pdf: a recording can be saved only as .html, .json, .json.gz, .txt, .dot or .svg",
         ),
     ],
 )

@@ -275,7 +275,7 @@ def test_a_notebook_is_run_cell_by_cell(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("in f\n[2.0, 2.0] __main__\ndemo.ipynb: 1 graph, 1 graph break")
     assert "demo.ipynb[1]:4 in f" in done.stdout and "print('in f')" in done.stdout
-    assert "dynexplore: 2 lines of magics and shell commands of demo.ipynb were left out\n" in done.stderr
+    assert "dynexplore: 2 lines with magics or shell commands in demo.ipynb were skipped\n" in done.stderr
     notebook.write_text("[]")
     assert run("explain", notebook).stderr == f"dynexplore: {notebook} is not a notebook: it is not JSON with a list of cells\n"
 

@@ -176,7 +176,7 @@ def test_a_report_is_about_the_users_program(
     report = printed[printed.index("script.py: ") :]
     flat = " ".join(report.split())
     assert all(words in flat for words in script.says), flat
-    assert not any(words in flat for words in (*script.not_said, "a bug of dynexplore")), flat
+    assert not any(words in flat for words in (*script.not_said, "a bug in dynexplore")), flat
     assert len(report.rstrip("\n").split("\n")) <= MOST_LINES
 
 

@@ -336,7 +336,7 @@ def test_a_method_that_dies_is_a_failure_of_that_method(monkeypatch: pytest.Monk
 
     monkeypatch.setattr("dynexplore.lenses.jit_trace.JitTrace.capture", ended)
     comparison = dynexplore.compare(plain, torch.ones(2, 2), torch.ones(2, 2), methods=["jit.trace", "dynexplore"])
-    assert comparison["jit.trace"].failure == "torch.jit.trace could not be tried: its process was ended by SIGABRT"
+    assert comparison["jit.trace"].failure == "torch.jit.trace could not be tried: its process was killed by SIGABRT"
     assert comparison["dynexplore"].agrees
 
 

@@ -201,7 +201,7 @@ def test_missing_and_damaged_files_are_told(tmp_path: Path) -> None:
     assert list(ranks) == [0]
     damaged, other, lost = ranks.notices
     assert damaged.startswith("rank_2.json cannot be shown: this is not a dynexplore recording: it is not JSON")
-    assert other == "rank_1.json is left out: it is of another job."
+    assert other == "rank_1.json is skipped: it belongs to another job."
     assert lost == "There is no file of rank 3, of 4 ranks: it ended before writing one, or is still running."
     assert all(notice in str(ranks) for notice in ranks.notices)
 
@@ -261,7 +261,7 @@ def test_redacted_ranks_keep_no_host_and_no_path(tmp_path: Path) -> None:
     holds = ranks.save_html(tmp_path / "out.html", redact=True)
     assert "were left out" in holds
     assert not re.search("planted|/jobs/", (tmp_path / "out.html").read_text(encoding="utf-8"))
-    with pytest.raises(ExportError, match="several ranks are saved as .html or .txt"):
+    with pytest.raises(ExportError, match="several ranks can be saved only as .html or .txt"):
         ranks.save_html(tmp_path / "out.svg")
 
 

@@ -180,7 +180,7 @@ def test_code_of_the_program_is_not_run_again() -> None:
     assert plain == len(CALLS)
     seen = {one.name: one for one in recording.of(ev.ValueObserved) if one.role == "node"}
     assert seen["noisy"].why == "noisy is user code"
-    assert seen["mul_1"].why == "it needs noisy, which was not replayed (noisy is code of the program)"
+    assert seen["mul_1"].why == "it needs noisy, which was not replayed (noisy is user code)"
     assert recording.real(-2).stack[-1].provenance == "real"  # an output: known from the call itself
     (run,) = recording.of(ev.RunCompared)
     assert run.notes == ("output mul_1 was not compared: it has no replayed value",)

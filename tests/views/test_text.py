@@ -89,7 +89,7 @@ def test_an_explanation_names_failures_and_cuts() -> None:
     r.record(ev.InstructionStepped(frame=1, step=0, op="RESUME"))
     r.record(ev.EngineFailed(frame=1, error="KeyError: 'x'", where="handlers/names.py:12 load_fast"))
     explained = text.explanation(r)
-    assert "A bug of the engine, in handlers/names.py:12 load_fast: KeyError: 'x'" in explained
+    assert "Bug in the engine, in handlers/names.py:12 load_fast: KeyError: 'x'" in explained
     assert "The recording was cut at event 0 (frame 1): 0 steps are reached; 1 events left out." in explained
 
 

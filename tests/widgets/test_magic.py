@@ -271,10 +271,10 @@ def test_help(notebook: Notebook) -> None:
     notebook.run("%dynamo --help")
     assert notebook.error is None and "--fullgraph" in notebook.shown[0]["text/plain"]
     notebook.run("%%dynamo -h\nnever = 1")
-    assert "bind the recording" in notebook.shown[0]["text/plain"] and "never" not in notebook
+    assert "assign the recording" in notebook.shown[0]["text/plain"] and "never" not in notebook
     text = notebook.shell.find_line_magic("dynamo").__doc__
     assert "--fullgraph" in text
-    assert "bind the recording" in text
+    assert "assign the recording" in text
 
 
 def test_unload(notebook: Notebook) -> None:

@@ -155,7 +155,7 @@ def test_what_cannot_be_optimized() -> None:
         dynexplore.optimize()(torch.nn.Linear)
     with pytest.raises(TypeError, match="expected a function, a method or a module, not int"):
         dynexplore.optimize()(3)
-    with pytest.raises(TypeError, match="backend is a name or a callable .* not int"):
+    with pytest.raises(TypeError, match="backend must be a name or a callable .* not int"):
         dynexplore.optimize(3)  # type: ignore[arg-type]
 
 

@@ -117,7 +117,7 @@ def test_registering_a_backend() -> None:
                 dynexplore.register_backend(mine, name=taken)
         with pytest.raises(ValueError, match="has no __name__"):
             dynexplore.register_backend(functools.partial(mine))
-        with pytest.raises(TypeError, match="a backend is a callable, not int"):
+        with pytest.raises(TypeError, match="a backend must be a callable, not int"):
             dynexplore.register_backend(3)
     finally:
         for name in ("mine", "yours"):
@@ -264,7 +264,7 @@ def test_a_backend_that_raises() -> None:
 
 def test_a_backend_that_returns_no_callable() -> None:
     """One sentence says what was returned."""
-    with pytest.raises(dynexplore.exc.BackendCompilerError, match="it returned int, and not a callable"):
+    with pytest.raises(dynexplore.exc.BackendCompilerError, match="it returned int instead of a callable"):
         dynexplore.optimize(lambda graph, inputs: 3)(double)(torch.ones(2))
 
 
