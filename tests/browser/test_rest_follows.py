@@ -169,7 +169,7 @@ def test_a_step_that_is_not_told_yet_is_gone_to_when_it_is(shown: tuple[Page, st
     page.keyboard.press("ArrowLeft")
     assert int(status(page).split(" ")[0]) == opened - 1
     page.keyboard.press("Home")
-    assert int(status(page).split(" ")[0]) == opened - 1 and "in a moment" in page.locator(".dynx-said").inner_text()
+    assert int(status(page).split(" ")[0]) == opened - 1 and "still loading" in page.locator(".dynx-said").inner_text()
     page.evaluate("whole => arrive(whole)", whole)
     assert status(page).startswith("1 of ")
     page.keyboard.press("ArrowRight")

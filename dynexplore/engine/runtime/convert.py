@@ -399,7 +399,7 @@ class Conversion:
         reports.limit_reached(self.recorder, self.frame, code, limit, reason, is_news)
         if self.store.options.nopython:
             raise RecompileLimitError(
-                f"{code.co_qualname} ({code.co_filename}:{code.co_firstlineno}) has reached its limit of {limit} cache entries, and"
+                f"{code.co_qualname} ({code.co_filename}:{code.co_firstlineno}) has reached its recompile limit ({limit}), and"
                 f" nopython=True (fullgraph) does not allow it to run as plain Python. Latest cache miss: {reason}"
             )
         if not is_news:
@@ -408,8 +408,8 @@ class Conversion:
             option = "config.cache_size_limit" if self.store.options.entry_limit is None else "recompile_limit"
             reports.log(
                 "WARNING",
-                f"{code.co_qualname} ({code.co_filename}:{code.co_firstlineno}) has reached its limit of {limit} cache entries"
-                f" ({option}). Calls that match none of them now run as plain Python."
+                f"{code.co_qualname} ({code.co_filename}:{code.co_firstlineno}) has reached its recompile limit"
+                f" ({option} = {limit}). Calls that match no cache entry now run as plain Python."
                 f" Latest cache miss: {reason}",
             )
 

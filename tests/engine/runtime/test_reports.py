@@ -112,7 +112,7 @@ dynexplore.optimize("eager")(f)(torch.ones(3))
 """
 
 
-@pytest.mark.parametrize(("places", "last"), [(3, "graph break DX208 at model.py:4"), (8, "graph breaks: 8 places in all")])
+@pytest.mark.parametrize(("places", "last"), [(3, "graph break DX208 at model.py:4"), (8, "graph breaks: 8 locations in total")])
 def test_a_process_ends_with_the_count(places: int, last: str) -> None:
     """Where not all places were printed, the last line of the process says how many there were."""
     done = subprocess.run(
