@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from dynexplore.engine.policy.external_effects import kind_of_break
 from dynexplore.engine.provenance.sources import CallSource, DictItemSource, Source
-from dynexplore.engine.raw_attributes import bound_method, class_dict
+from dynexplore.engine.raw_attributes import bound_method, class_dict, keys_of, values_of
 from dynexplore.engine.variables.containers.lazy import LazyVariable
 from dynexplore.engine.variables.containers.list_items import tuple_items
 from dynexplore.engine.variables.containers.mapping import DictVariable, OrderedDictVariable, become, pairs_of
@@ -349,14 +349,17 @@ def _item_source(source: Source, layout: Any, index: int) -> Source:
 
 
 def _existing_dict(ctx: TraceContext, value: dict[Any, Any], source: Source) -> DictVariable:
-    keys = list(dict.keys(value))
+    try:
+        keys, values = keys_of(value), values_of(value)  # an OrderedDict has an order of its own
+    except KeyError:  # an OrderedDict from which a method of dict removed a key
+        ctx.break_graph("DX302", question="its items", type=type(value).__qualname__)
     if not all(type(key) in (str, int, bool, float, bytes, type(None)) for key in keys):
         ctx.break_graph("DX320", type=type(value).__qualname__)
     ctx.guard(source, "DICT_KEYS", tuple(keys))
     entries: dict[object, tuple[VariableTracker, VariableTracker]] = {}
-    for key in keys:
-        item = source.child(("dict item", type(key), key), lambda key=key: DictItemSource(source, key))  # type: ignore[misc]
-        entries[key] = (ConstantVariable(key), LazyVariable(dict.__getitem__(value, key), item))
+    for key, item in zip(keys, values, strict=True):
+        item_source = source.child(("dict item", type(key), key), lambda key=key: DictItemSource(source, key))  # type: ignore[misc]
+        entries[key] = (ConstantVariable(key), LazyVariable(item, item_source))
     kind = OrderedDictVariable if issubclass(type(value), OrderedDict) else DictVariable
     return kind(entries, source)
 

@@ -334,7 +334,7 @@ def follow(steps: tuple[str, ...], kind: Any, target: dict[Any, Any], entries: d
 
 def become(kind: Any, target: dict[Any, Any], entries: dict[Any, Any]) -> None:
     """Make a dict equal to these entries, in this order. Unchanged entries are not touched, in case the dict is under iteration."""
-    old, new = list(dict.keys(target)), list(entries)
+    old, new = keys_of(target), list(entries)  # an OrderedDict has an order of its own
     if old and not (len(old) <= len(new) and all(map(operator.is_, old, new))):  # usually the keys share a prefix
         remaining = iter(old)
         unmoved = set(map(id, itertools.takewhile(lambda key: any(old_key is key for old_key in remaining), new)))
