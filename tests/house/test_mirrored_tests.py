@@ -270,6 +270,7 @@ OF_A_ROOM = {
     "engine/variables/containers/test_container_styles": "containers as models use them",
     "engine/variables/containers/test_containers": "all containers: one table of programs",
     "engine/variables/containers/test_growing_dicts": "mapping.py: dicts that grow between calls",
+    "engine/variables/containers/test_numbered_dict_changes": "numbered_dict.py: keys that change between calls",
     "engine/variables/containers/test_order_of_ordered_dict": "mapping.py, builtin_subclass.py: OrderedDicts that were reordered",
     "engine/variables/numpy_/test_numpy_scalars": "numpy's scalars beside tensors",
     "engine/variables/objects/test_class_names": "a class's name in what Python writes",

@@ -336,11 +336,13 @@ def no_instance_override(value: object, /) -> bool:
     Does not materialize a `__dict__`. No user code runs.
     """
 
-def nth_key(mapping: Any, index: int, /) -> Any:
-    """A key of a dict, or a member of a set, by its position; O(1) for a dict without deletions. Raises IndexError."""
+def nth_key(mapping: Any, index: int, list_all: Callable[[Any], Any] = ..., /) -> Any:
+    """A key of a dict, or a member of a set, by its position; O(1) for a dict without deletions. Raises IndexError.
+    `list_all` lists the keys of what is neither a dict nor an OrderedDict with plain keys.
+    """
 
-def nth_value(mapping: Any, index: int, /) -> Any:
-    """A value of a dict by its position. Raises IndexError."""
+def nth_value(mapping: Any, index: int, list_all: Callable[[Any], Any] = ..., /) -> Any:
+    """A value of a dict by its position; otherwise like `nth_key`."""
 
 def made_dictionary(value: object, /) -> dict[str, Any] | None:
     """The `__dict__` of an object, or None if it has none or it is not materialized yet (the call does not materialize it)."""

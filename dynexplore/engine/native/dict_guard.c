@@ -157,10 +157,48 @@ item_at(PyObject *dictionary, Py_ssize_t index, PyObject **key, PyObject **value
     return false;
 }
 
+/* An OrderedDict has an order of its own, and its iterator looks each key up again: that calls no `__eq__` of a program if
+   all keys are numbers or text. */
+static bool
+is_ordered_by_plain_keys(PyObject *mapping)
+{
+    if (!PyODict_CheckExact(mapping)) {
+        return false;
+    }
+    Py_ssize_t place = 0;
+    PyObject *key;
+    while (PyDict_Next(mapping, &place, &key, NULL)) {
+        if (!PyLong_CheckExact(key) && !PyUnicode_CheckExact(key)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* NULL without an exception: there is no such item, or a method of dict changed the OrderedDict behind its back. */
+static PyObject *
+ordered_item_at(PyObject *mapping, Py_ssize_t index, bool of_key)
+{
+    PyObject *walk = PyObject_GetIter(mapping), *key = NULL;
+    for (Py_ssize_t i = 0; walk != NULL && i <= index; i++) {
+        Py_XSETREF(key, PyIter_Next(walk));
+        if (key == NULL) {
+            break;
+        }
+    }
+    Py_XDECREF(walk);
+    PyObject *item = key == NULL || of_key ? key : Py_XNewRef(PyDict_GetItemWithError(mapping, key));
+    if (!of_key) {
+        Py_XDECREF(key);
+    }
+    PyErr_Clear();
+    return item;
+}
+
 static PyObject *
 nth_item(PyObject *mapping, PyObject *const *args, Py_ssize_t count, PyObject *(*list_all)(PyObject *), bool of_key)
 {
-    Py_ssize_t index = count == 2 ? PyLong_AsSsize_t(args[1]) : -1;
+    Py_ssize_t index = count == 2 || count == 3 ? PyLong_AsSsize_t(args[1]) : -1;
     if (index < 0) {
         if (!PyErr_Occurred()) {
             PyErr_SetString(PyExc_TypeError, "a mapping and a position from 0 are wanted");
@@ -175,8 +213,12 @@ nth_item(PyObject *mapping, PyObject *const *args, Py_ssize_t count, PyObject *(
         PyErr_SetString(PyExc_IndexError, "the dict has fewer items");
         return NULL;
     }
-    PyObject *all = list_all(mapping);            /* an OrderedDict has an order of its own; a set */
-    PyObject *item = all == NULL ? NULL : PySequence_GetItem(all, index);
+    PyObject *item = is_ordered_by_plain_keys(mapping) ? ordered_item_at(mapping, index, of_key) : NULL;
+    if (item != NULL) {
+        return item;
+    }
+    PyObject *all = count == 3 ? PyObject_CallOneArg(args[2], mapping) : list_all(mapping);
+    item = all == NULL ? NULL : PySequence_GetItem(all, index);
     Py_XDECREF(all);
     return item;
 }
@@ -195,8 +237,8 @@ nth_value(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count)
 
 PyMethodDef item_functions[] = {
     {"nth_key", (PyCFunction)(void (*)(void))nth_key, METH_FASTCALL,
-     "nth_key(mapping, index) -> object: a key of a dict, or a member of a set, by its position."},
+     "nth_key(mapping, index[, list_all]) -> object: a key of a dict, or a member of a set, by its position."},
     {"nth_value", (PyCFunction)(void (*)(void))nth_value, METH_FASTCALL,
-     "nth_value(mapping, index) -> object: a value of a dict by its position."},
+     "nth_value(mapping, index[, list_all]) -> object: a value of a dict by its position."},
     {NULL, NULL, 0, NULL},
 };

@@ -30,7 +30,16 @@ import torch._guards
 
 from dynexplore.engine import native
 from dynexplore.engine.provenance.attribute_dicts import REGISTRIES
-from dynexplore.engine.raw_attributes import ABSENT, instance_dict, item_of, keys_of, literal_text, own_attribute, plain_attribute
+from dynexplore.engine.raw_attributes import (
+    ABSENT,
+    instance_dict,
+    item_of,
+    keys_of,
+    literal_text,
+    own_attribute,
+    plain_attribute,
+    values_of,
+)
 from dynexplore.engine.records import record
 
 if TYPE_CHECKING:
@@ -123,6 +132,14 @@ class Source(torch._guards.Source):
     def key(self, index: int) -> KeySource:
         """The index-th key of a dict."""
         return self.child(("key", index), lambda: KeySource(self, index))  # type: ignore[no-any-return]
+
+    def numbered_key(self, index: int) -> NumberedKeySource:
+        """The index-th key of a dict whose keys are numbers from a counter."""
+        return self.child(("numbered key", index), lambda: NumberedKeySource(self, index))  # type: ignore[no-any-return]
+
+    def numbered_value(self, index: int) -> NumberedValueSource:
+        """The index-th value of such a dict."""
+        return self.child(("numbered value", index), lambda: NumberedValueSource(self, index))  # type: ignore[no-any-return]
 
     def type(self) -> TypeSource:
         """`type(base)`."""
@@ -495,6 +512,37 @@ class KeySource(ChainedSource):
 
     def load(self, writer: Writer, namer: Namer) -> None:
         self._call_on_base(writer, namer, nth_key, lambda: writer.load_const(self.index))
+
+
+class NumberedKeySource(ChainedSource):
+    """The index-th key of an OrderedDict with numbers from a counter as keys: it differs in each run of the program."""
+
+    change = "key"
+    words, nth, list_all = "key", staticmethod(native.nth_key), staticmethod(keys_of)
+
+    def __init__(self, base: Source, index: int) -> None:
+        super().__init__(base)
+        self.index = index
+
+    def text(self) -> str:
+        return f"{self.words} {self.index} of ({self.base.text()})"
+
+    def step(self, base: Any, scope: Scope) -> Any:
+        return self.nth(base, self.index, self.list_all)
+
+    def expression(self, base: str, namer: Namer) -> str:
+        return f"{namer.name(self.nth)}({base}, {self.index}, {namer.name(self.list_all)})"
+
+    def load(self, writer: Writer, namer: Namer) -> None:
+        index, list_all = (lambda: writer.load_const(self.index)), (lambda: writer.load_fast(namer.name(self.list_all)))
+        self._call_on_base(writer, namer, self.nth, index, list_all)
+
+
+class NumberedValueSource(NumberedKeySource):
+    """The index-th value of such a dict, whatever its key is."""
+
+    change = ""
+    words, nth, list_all = "value", staticmethod(native.nth_value), staticmethod(values_of)
 
 
 class TypeSource(ChainedSource):

@@ -236,6 +236,7 @@ CHANGES: Mapping[str, str] = {
     "loop": "a loop increments it or takes it from an iterator",
     "stack": "a resume function gets it from the stack",
     "iterator": "an iterator that the caller made yields it",
+    "key": "it is the number of an entry in a dict",
     "drawn": "a random generator draws it",
     "index": "the program indexes with it",
     "guard failed": "a guard on it failed before, for a frame that was skipped",

@@ -30,6 +30,7 @@ from dynexplore.engine.variables.containers import (
     itertools_rules,
     mapping,
     named_tuple,
+    numbered_dict,
     ranges,
     regex_matches,
     sequence,

@@ -74,10 +74,10 @@ class DictViewVariable(BuiltinValueVariable):
         return _view_type(self.mapping.value_type, self.part)
 
     def truth(self, ctx: TraceContext) -> bool | VariableTracker:
-        return bool(self.mapping.entries)
+        return bool(self.mapping.pairs_in_order())
 
     def length(self, ctx: TraceContext) -> VariableTracker:
-        return ConstantVariable(len(self.mapping.entries))
+        return ConstantVariable(len(self.mapping.pairs_in_order()))
 
     def iterate(self, ctx: TraceContext) -> VariableTracker:
         return walk(self.mapping, self.part)
@@ -87,7 +87,7 @@ class DictViewVariable(BuiltinValueVariable):
         return walk(self.mapping, self.part, backwards=True)
 
     def unpack(self, ctx: TraceContext) -> list[VariableTracker]:
-        return [part_of(ctx, pair, self.part) for pair in self.mapping.entries.values()]
+        return [part_of(ctx, pair, self.part) for pair in self.mapping.pairs_in_order()]
 
     def contains(self, ctx: TraceContext, item: VariableTracker) -> VariableTracker:
         if self.part == "keys":

@@ -101,6 +101,10 @@ class DictVariable(BuiltinValueVariable):
         self.entries.clear()
         self.steps[:] = [("clear", NONE)]
 
+    def pairs_in_order(self) -> list[Pair]:
+        """Keys and values, for a use that depends only on the values and their order."""
+        return list(self.entries.values())
+
     def pairs(self, ctx: TraceContext) -> list[Pair]:
         """Keys and values, realized."""
         return [(key.read(ctx), value.read(ctx)) for key, value in self.entries.values()]
@@ -126,6 +130,8 @@ class DictVariable(BuiltinValueVariable):
         return [key.read(ctx) for key, _ in self.entries.values()]
 
     def contains(self, ctx: TraceContext, item: VariableTracker) -> VariableTracker:
+        if not self.entries and isinstance(item, ConstantVariable) and item.python_type() is int:
+            return ConstantVariable(False)  # whatever number it is
         return ConstantVariable(dict_hash_key(ctx, item) in self.entries)
 
     def get_item(self, ctx: TraceContext, key: VariableTracker) -> VariableTracker:
@@ -592,12 +598,6 @@ def build_dict(ctx: TraceContext, value: dict[Any, Any], source: Source | None) 
         return DictVariable(existing_entries(ctx, value, source))
     ctx.guard(source, "TYPE_MATCH", dict)
     return ExistingDictVariable(ctx, value, source)
-
-
-@builds(OrderedDict)
-def build_ordered_dict(ctx: TraceContext, value: OrderedDict[Any, Any], source: Source | None) -> VariableTracker:
-    """An OrderedDict: guarded like a dict."""
-    return OrderedDictVariable(existing_entries(ctx, value, source), source, value)
 
 
 @builds(defaultdict)
