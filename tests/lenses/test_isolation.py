@@ -38,7 +38,7 @@ def test_results_come_back_and_changes_stay_there(capfd: pytest.CaptureFixture[s
     [
         (lambda: 1 / 0, "ZeroDivisionError: division by zero"),
         (lambda: os._exit(3), "ended without a result \\(exit status 3\\)"),
-        (lambda: os.kill(os.getpid(), 9), "ended by SIGKILL"),
+        (lambda: os.kill(os.getpid(), 9), "killed by SIGKILL"),
         (lambda: sys.exit(1), "ended without a result"),
         (lambda: lambda: 0, "ended without a result"),
     ],

@@ -164,7 +164,7 @@ def test_every_form_of_it_names_the_first_parting(tmp_path: Path) -> None:
     for ending in (".html", ".txt", ".json"):
         captures.save_html(tmp_path / f"two{ending}")
         assert captures.first.where in (tmp_path / f"two{ending}").read_text(encoding="utf-8")
-    with pytest.raises(dynexplore.exc.ExportError, match=r"saved as \.html, \.txt, \.json"):
+    with pytest.raises(dynexplore.exc.ExportError, match=r"saved only as \.html, \.txt, \.json"):
         captures.save_html(tmp_path / "two.svg")
     assert "left out" in captures.save_html(tmp_path / "two.html", redact=True)
     assert str(Path(__file__).parent) not in (tmp_path / "two.html").read_text(encoding="utf-8")
