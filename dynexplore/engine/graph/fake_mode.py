@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
+import torch.utils._pytree as pytree
 from torch._higher_order_ops.utils import registered_hop_fake_fns
 from torch._ops import HigherOrderOperator
 from torch._subclasses.fake_impls import op_implementations_dict
@@ -35,6 +36,7 @@ from dynexplore.engine.aliasing.storage import (
     storage_of,
 )
 from dynexplore.engine.graph import fake_dispatch_cache
+from dynexplore.engine.graph.argument_checks import CHECKS
 from dynexplore.engine.graph.device_asserts import is_checked_on_the_device
 from dynexplore.engine.graph.inplace_shape_checks import check_inplace_shape
 from dynexplore.engine.graph.kernel_support_probe import needs_probe, probe_kernel_support
@@ -67,7 +69,7 @@ def _words(text: str) -> frozenset[str]:
 
 
 # Operators that may raise depending on the data of their arguments: an index out of range, a singular matrix, an invalid
-# probability. ATen names.
+# probability. The last three may raise depending on shapes that no meta kernel checks. ATen names.
 _DATA_DECIDES = _words(
     """
     embedding embedding_bag _embedding_bag _embedding_bag_forward_only embedding_renorm_ index index_put
@@ -80,6 +82,7 @@ _DATA_DECIDES = _words(
     _linalg_check_errors inverse cholesky_solve cholesky_inverse max_unpool2d max_unpool3d grid_sampler_2d ctc_loss
     _ctc_loss poisson binomial normal item _local_scalar_dense equal segment_reduce histogram _histogramdd_bin_edges
     sparse_coo_tensor _validate_sparse_coo_tensor_args floor_divide remainder fmod
+    select_scatter slice_scatter diagonal_scatter
     """
 )
 # Operators that mutate the running statistics (the 4th and 5th argument) in training, which their schemas do not say.
@@ -144,6 +147,7 @@ def _reads_masked_gradients(args: Sequence[Any], kwargs: Mapping[str, Any]) -> b
 # Forward-mode AD creates zero tangents without memory. Under a fake mode torch turns such a tensor into non-fake ones
 # (aten/src/ATen/native/BinaryOps.cpp, mul_zerotensor); a plain zero tensor has the same shape and dtype.
 _FULL = {torch.ops.aten._efficientzerotensor.default: torch.ops.aten.zeros.default}
+
 
 
 def has_symbolic_output_sizes(operator: Any) -> bool:
@@ -246,7 +250,8 @@ class EffectTrackingFakeMode(FakeTensorMode):  # type: ignore[no-untyped-call]
             check_in_bounds_for_storage(func, args, kwargs)
             self.as_strided_storages.add(storage_of(args[0]))
         self.draws_random_numbers |= facts.random and not _is_attention_without_dropout(func, args, kwargs)
-        too_large = any(isinstance(_argument(parameter, args, kwargs), _VARIES) for parameter in facts.converted)
+        too_large = facts.in_storage and any(isinstance(number, torch.SymInt) for number in pytree.arg_tree_leaves(*args, **kwargs))
+        too_large |= any(isinstance(_argument(parameter, args, kwargs), _VARIES) for parameter in facts.converted)
         may_raise = facts.may_raise and not is_checked_on_the_device(func, args, kwargs)
         if may_raise or too_large or not (facts.promotes or _are_of_one_dtype([*args, *kwargs.values()])):
             self.may_raise = self.last_may_raise = True
@@ -260,6 +265,8 @@ class EffectTrackingFakeMode(FakeTensorMode):  # type: ignore[no-untyped-call]
                 raise DynamicOutputShapeException(func)
             if self.ensure_shape_env is not None:
                 self.ensure_shape_env()  # AOTAutograd traces the backward with this mode
+        if (check := CHECKS.get(func)) is not None:
+            check(*args, **kwargs)
         if facts.random and any(map(_is_nan, (*args, *kwargs.values()))):
             raise RuntimeError(f"{func}: a probability that is not a number")  # NaN passes every range comparison
         if not facts.random and not self.inside and needs_probe(func, args, kwargs):
