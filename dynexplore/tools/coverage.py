@@ -60,7 +60,8 @@ class Coverage:
     def text(self, most_lines: int = 0) -> str:
         """The report; if it has more than `most_lines` (0: no limit), the most frequent operators, and the number of the others."""
         share = f"{self.operators_inside} of {self.operators} operators ({self.of_operators:.1%})"
-        lines = [f"{share}, which take {self.of_time:.1%} of the operator time, run inside {plural(self.graphs, 'graph')}{self._whose}"]
+        share += f", which take {self.of_time:.1%} of the operator time,"
+        lines = [f"{share} run inside {plural(self.graphs, 'graph')}{self._whose}"]
         most = max(most_lines - len(lines) - bool(self.notice) - 1, 0)
         cut = self.outside[most:] if most_lines and len(self.outside) > most + 1 else ()
         lines += [f"  outside: {count} x {name}" for name, count in self.outside[: len(self.outside) - len(cut)]]

@@ -8,7 +8,7 @@ the error with it. So such arguments are checked here, before the meta kernel. F
 name.
 
 In: the arguments of an operator. Out: an exception of the operator's own type, or nothing. PyTorch's counterpart: `meta_select` in
-torch/_subclasses/fake_impls.py since 2.13; none for the others.
+torch/_subclasses/fake_impls.py of torch 2.13 (not of 2.11); none for the others.
 """
 
 from __future__ import annotations
