@@ -286,12 +286,12 @@ def test_a_small_diagram_has_its_map_folded_away(opened: Opened) -> None:
     page = opened(toy(), graphviz=True)
     boxes(page)
     expect(map_of(page)).to_be_hidden()
-    page.get_by_role("button", name="Show or fold away the map").click()
+    page.get_by_role("button", name="Show or hide the map").click()
     expect(map_of(page)).to_be_visible()
     page = opened(large(nodes=60), graphviz=True)
     boxes(page)
     expect(map_of(page)).to_be_visible()
-    page.get_by_role("button", name="Show or fold away the map").click()
+    page.get_by_role("button", name="Show or hide the map").click()
     expect(map_of(page)).to_be_hidden()
 
 
