@@ -67,7 +67,7 @@ def f(x):
         warnings.simplefilter("ignore")  # <-
         return x * 2
 f(torch.ones(2))
-""", ("warnings._filters_mutated",), "Move the call to `warnings.simplefilter` out of the compiled function",
+""", ("does not trace warnings._",), "Move the call to `warnings.simplefilter` out of the compiled function",
         ('    with warnings.catch_warnings():\n        warnings.simplefilter("ignore")  # <-\n    ', ""),
         ("f(torch.ones(2))", 'with warnings.catch_warnings():\n    warnings.simplefilter("ignore")\n    f(torch.ones(2))')),
     "class in a function": calls("pytorch/pytorch#161562", """
