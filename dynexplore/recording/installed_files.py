@@ -3,8 +3,7 @@
 The idea: a recording may be opened on another machine, so no file is accessed.
 
 In: the path of a file, as stored in a recording. Out: `is_installed(file)`, `is_torch(file)`, `is_standard(file)`.
-PyTorch's counterpart: none;
-torch/_dynamo/trace_rules.py lists the modules that Dynamo skips.
+PyTorch's counterpart: none; torch/_dynamo/trace_rules.py lists the modules that Dynamo skips.
 """
 
 from __future__ import annotations

@@ -157,8 +157,8 @@ _ANOTHER = "*** While handling this graph break, another graph break occurred: *
 _IN_LOGS = ("Encountered graph break when attempting to trace", "Failed to handle graph break gracefully")
 _FOLLOWS = re.compile(r"This graph break may have been caused by an earlier graph break")
 _LINK = re.compile(r"/gb/(gb\d+)\.html")
-_OF_TORCH = re.compile("fundamental - it is unlikely that Dynamo will ever be able to trace|Dynamo bug")
 _FUNDAMENTAL = "fundamental - it is unlikely that Dynamo will ever be able to trace"
+_OF_TORCH = re.compile(f"{_FUNDAMENTAL}|Dynamo bug")
 
 
 def parsed(message: str, stack: tuple[ev.UserFrame, ...] = ()) -> Cause:

@@ -28,15 +28,11 @@ def _check_selected_index(self: Any, dim: Any, index: Any) -> None:
             raise IndexError(f"select(): index {index} out of range for tensor of size {list(self.size())} at dimension {dim}")
 
 
-def _check_dim(self: Any, dim: Any, *_: Any, **__: Any) -> None:
-    """The dimension exists; a tensor without dimensions counts as one with one."""
+def _check_dim(self: Any, dim: Any = -1, *_: Any, **__: Any) -> None:
+    """The dimension exists; a tensor without dimensions counts as one with one. For `sort` it is the last unless given."""
     dims = max(self.dim(), 1)
     if not -dims <= dim < dims:
         raise IndexError(f"Dimension out of range (expected to be in range of [{-dims}, {dims - 1}], but got {dim})")
-
-
-def _check_sorted_dim(self: Any, dim: Any = -1, *_: Any, **__: Any) -> None:
-    _check_dim(self, dim)
 
 
 def _check_range(self: Any, begin: Any = 0.0, end: Any = 1.0, **__: Any) -> None:
@@ -55,8 +51,8 @@ CHECKS: Mapping[Any, Callable[..., None]] = {
     _aten.select.int: _check_selected_index,
     _aten._softmax.default: _check_dim,
     _aten._log_softmax.default: _check_dim,
-    _aten.sort.default: _check_sorted_dim,
-    _aten.sort.stable: _check_sorted_dim,
+    _aten.sort.default: _check_dim,
+    _aten.sort.stable: _check_dim,
     _aten.uniform_.default: _check_range,
     _aten.uniform.default: _check_range,
     getattr(_aten.random_, "from"): _refuse_keyword,

@@ -250,10 +250,12 @@ class EffectTrackingFakeMode(FakeTensorMode):  # type: ignore[no-untyped-call]
             check_in_bounds_for_storage(func, args, kwargs)
             self.as_strided_storages.add(storage_of(args[0]))
         self.draws_random_numbers |= facts.random and not _is_attention_without_dropout(func, args, kwargs)
-        too_large = facts.in_storage and any(isinstance(number, torch.SymInt) for number in pytree.arg_tree_leaves(*args, **kwargs))
-        too_large |= any(isinstance(_argument(parameter, args, kwargs), _VARIES) for parameter in facts.converted)
+        may_exceed_storage = facts.in_storage and any(
+            isinstance(number, torch.SymInt) for number in pytree.arg_tree_leaves(*args, **kwargs)
+        )
+        may_overflow = any(isinstance(_argument(parameter, args, kwargs), _VARIES) for parameter in facts.converted)
         may_raise = facts.may_raise and not is_checked_on_the_device(func, args, kwargs)
-        if may_raise or too_large or not (facts.promotes or _are_of_one_dtype([*args, *kwargs.values()])):
+        if may_raise or may_exceed_storage or may_overflow or not (facts.promotes or _are_of_one_dtype([*args, *kwargs.values()])):
             self.may_raise = self.last_may_raise = True
 
     def _refuse(self, facts: OperatorFacts, func: Any, args: Sequence[object], kwargs: Mapping[str, object]) -> None:
