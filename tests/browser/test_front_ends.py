@@ -92,40 +92,59 @@ def test_notebook_7(tmp_path: Path) -> None:
             assert notebook.cells() == before
 
 
-@pytest.fixture
-def app(tmp_path: Path) -> Iterator[str]:
-    """The address of a marimo app of one cell."""
-    python = python_with("marimo", tmp_path / "environment")
+@pytest.fixture(scope="module")
+def marimo(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The interpreter of an environment with marimo."""
+    return python_with("marimo", tmp_path_factory.mktemp("marimo") / "environment")
+
+
+@pytest.fixture(params=["run", "edit"])
+def app(marimo: Path, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[tuple[str, str]]:
+    """A marimo notebook of one cell, served as an app or to be edited: which of the two, and its address."""
     code = PROGRAM.strip().replace("\n", "\n    ")
     (tmp_path / "app.py").write_text(f"import marimo\napp = marimo.App()\n@app.cell\ndef _():\n    {code}\n    return\n")
     port = free_port()
-    command = [python, "-m", "marimo", "-q", "run", "app.py", "--headless", "--no-token", "--host=127.0.0.1", f"--port={port}"]
+    command = [marimo, "-m", "marimo", "-q", request.param, "app.py", "--headless", "--no-token", "--host=127.0.0.1", f"--port={port}"]
     own = {"HOME": str(tmp_path), "PYTHONPATH": str(TOP)}
     with (tmp_path / "server.log").open("wb") as log:
         server = subprocess.Popen(command, env=os.environ | own, stdout=log, stderr=log, cwd=tmp_path)
-        yield f"http://127.0.0.1:{port}"
+        yield request.param, f"http://127.0.0.1:{port}"
         server.terminate()
         server.wait(20)
 
 
-def test_marimo(app: str, browser: Browser) -> None:
-    """An explanation as the last expression of a cell is the explorer, without `mo.ui.anywidget`."""
+def visit(page: Page, address: str) -> None:
+    """Go there, as soon as the server listens."""
+    end = time.monotonic() + 90
+    while True:
+        try:
+            page.goto(address)
+            break
+        except Error:
+            assert time.monotonic() < end
+            time.sleep(0.1)
+
+
+def test_marimo(app: tuple[str, str], browser: Browser) -> None:
+    """An explanation as the last expression of a cell is the explorer, without `mo.ui.anywidget`. An app runs its cells when it is
+    opened; `marimo edit`, by marimo's default, when they are run. Keys that step do not change the code of the edited cell.
+    """
+    command, address = app
     page = browser.new_page(viewport={"width": 1440, "height": 900})
     errors: list[str] = []
     page.on("pageerror", lambda error: errors.append(str(error)))
     page.on("console", lambda said: errors.append(said.text) if said.type == "error" else None)
-    end = time.monotonic() + 90
-    while True:
-        try:
-            page.goto(app)
-            break
-        except Error:  # it does not listen yet
-            assert time.monotonic() < end
-            time.sleep(0.1)
+    visit(page, address)
+    code = page.locator(".cm-content")
+    if command == "edit":
+        expect(code.first).to_contain_text("explanation", timeout=90_000)
+        page.keyboard.press("Control+Shift+r")  # run all cells
     explorer = page.locator(".dynexplore")
     explorer.locator(".dynx-status").wait_for(timeout=90_000)
-    picture(page, "marimo")
+    before = code.all_inner_texts()
+    picture(page, f"marimo-{command}")
     steps_by_key(explorer)
-    picture(page, "marimo-graph")
+    picture(page, f"marimo-{command}-graph")
+    assert code.all_inner_texts() == before
     assert errors == []
     page.close()
