@@ -33,6 +33,9 @@ _MODULE = re.compile(r"\b__import_(\w+)")
 _ENVIRON = re.compile(r"\.environ\._data\[b('[^']*')\]")
 _KEY = re.compile(r"\blist\(dict\.keys\(((?:[^()]|\([^()]*\))*)\)\)\[(\d+)\]")
 _MEMBER = re.compile(r"\b(?:set|frozenset)\.__contains__\(([\w.]+(?:\[\w+\])*), ('[^']*'|\w+)\)")
+_ITERATOR_ITEM = re.compile(r"\b___tuple_iterator_getitem\(([^()]*(?:\([^()]*\)[^()]*)*), (\d+)\)")
+_ITERATOR_LENGTH = re.compile(r"\b___tuple_iterator_len\(([^()]*(?:\([^()]*\)[^()]*)*)\)")
+_RANGE = re.compile(r"\b___normalize_range_iter\(([^()]*(?:\([^()]*\)[^()]*)*)\)")
 _OF_CLASS = re.compile(r"\bdict\((type\((?:[^()]|\([^()]*\))*\)[\w.\[\]]*)\.__dict__\)\['(\w+)'\]")
 
 
@@ -50,12 +53,15 @@ def plain_source(text: str) -> str:
     ("'train' in tags", "os.environ['MODE']")
     >>> plain_source("list(dict.keys(L['batch']))[1] == 'b'")
     "list(batch)[1] == 'b'"
+    >>> plain_source("___tuple_iterator_getitem(L['gen'], 2).x"), plain_source("___tuple_iterator_len(L['gen']) == 3")
+    ('list(gen)[2].x', 'len(list(gen)) == 3')
     """
     text = _KEY.sub(r"list(\1)[\2]", text)
     text = _ENVIRON.sub(r".environ[\1]", _SUBMODULE.sub(_subscript_or_attribute, _SCOPED.sub(r"\1", text)))
     if "__" not in text:
         return text
     text = _MODULE.sub(lambda module: module[1].replace("_dot_", "."), _BUILTIN.sub(r"\1", text))
+    text = _RANGE.sub(r"\1", _ITERATOR_LENGTH.sub(r"len(list(\1))", _ITERATOR_ITEM.sub(r"list(\1)[\2]", text)))
     return _MEMBER.sub(r"\2 in \1", _OF_CLASS.sub(r"\1.\2", text))
 
 
@@ -156,6 +162,7 @@ _FIX_OF_VARYING = {
 _ANOTHER = "*** While handling this graph break, another graph break occurred: ***"
 _IN_LOGS = ("Encountered graph break when attempting to trace", "Failed to handle graph break gracefully")
 _FOLLOWS = re.compile(r"This graph break may have been caused by an earlier graph break")
+_HAS_KWARGS = re.compile(r" \(has_kwargs (?:True|False)\)")  # a variable of torch's own code
 _LINK = re.compile(r"/gb/(gb\d+)\.html")
 _FUNDAMENTAL = "fundamental - it is unlikely that Dynamo will ever be able to trace"
 _OF_TORCH = re.compile(f"{_FUNDAMENTAL}|Dynamo bug")
@@ -167,6 +174,8 @@ def parsed(message: str, stack: tuple[ev.UserFrame, ...] = ()) -> Cause:
     >>> cause = parsed("Data dependent operator\\n  Explanation: It returns a number.\\n  Hint: Enable a setting.\\n")
     >>> cause.title, cause.why, cause.fix
     ('Data dependent operator', 'It returns a number.', 'Enable a setting.')
+    >>> parsed("No\\n  Explanation: Cannot trace `print` with argument types ['Tensor'] (has_kwargs False)\\n").why
+    "Cannot trace `print` with argument types ['Tensor']"
     """
     first, _, after = message.partition(_ANOTHER)
     if after.strip():
@@ -182,7 +191,7 @@ def parsed(message: str, stack: tuple[ev.UserFrame, ...] = ()) -> Cause:
     return Cause(
         message=message,
         title=title.strip().removeprefix("Unsupported: ").rstrip(".") or "torch.compile cannot go on",
-        why=_joined(_part(r"^  Explanation: (.*?)(?=^  Hint:|^\s*$|\Z)", rest)),
+        why=_HAS_KWARGS.sub("", _joined(_part(r"^  Explanation: (.*?)(?=^  Hint:|^\s*$|\Z)", rest))),
         fix=_fix_of_varying(context)
         or _fix_of_operator(context)
         or _fix_of_torchs_own(title, context, stack)

@@ -44,7 +44,7 @@ from dynexplore.views.timeline import Locals, Stack, State, Timeline, common
 
 Plain = dict[str, Any]
 
-Hand = tuple[int, tuple[int, ...]]
+CallPath = tuple[int, tuple[int, ...]]
 """The current function of a state: the attempt, and the numbers of the inlined callees on the path to it."""
 
 SCHEMA = 5
@@ -403,13 +403,13 @@ def _resume(resume: ev.ResumeFunctionCreated) -> Plain:
 
 def states_data(states: Iterable[State], values: Values, rules: dict[str, str]) -> list[Plain]:
     """The states of one frame, each as its difference from the previous state in the same function and attempt."""
-    before: dict[Hand, State] = {}
+    before: dict[CallPath, State] = {}
     moments = []
     for state in states:
         if isinstance(state.event, ev.InlineEntered):
-            before.pop(hand_of(state), None)  # a callee that is entered again starts empty
-        moments.append(_state(state, before.get(hand_of(state)), values, rules))
-        before[hand_of(state)] = state
+            before.pop(call_path_of(state), None)  # a callee that is entered again starts empty
+        moments.append(_state(state, before.get(call_path_of(state)), values, rules))
+        before[call_path_of(state)] = state
     return moments
 
 
@@ -424,7 +424,7 @@ def order_data(states: Sequence[State]) -> list[list[int]]:
     ]  # fmt: skip
 
 
-def hand_of(state: State) -> Hand:
+def call_path_of(state: State) -> CallPath:
     """The current function of a state."""
     return state.attempt, state.calls
 

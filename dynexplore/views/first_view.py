@@ -20,13 +20,13 @@ from dynexplore.engine import events as ev
 from dynexplore.recording.recording import Recording
 from dynexplore.views import links, real_run, story
 from dynexplore.views.explorer_data import (
-    Hand,
+    CallPath,
     Plain,
     Values,
+    call_path_of,
     codes_data,
     frame_facts,
     graph_facts,
-    hand_of,
     head_data,
     node_data,
     order_data,
@@ -126,18 +126,18 @@ def _shown_states(states: Sequence[State], window: range) -> list[int]:
     """The numbers of the states to include: those of the range, and for each function that is current in it the last state before,
     which supplies its stack and locals, and the path to its caller.
     """
-    hands = {hand for number in window for hand in _hands(states[number])}
+    paths = {path for number in window for path in _call_paths(states[number])}
     before: list[int] = []
     for number in range(window.start - 1, -1, -1):
-        if not hands:
+        if not paths:
             break
-        if hand_of(states[number]) in hands:
-            hands.remove(hand_of(states[number]))
+        if call_path_of(states[number]) in paths:
+            paths.remove(call_path_of(states[number]))
             before.append(number)
     return [*reversed(before), *window]
 
 
-def _hands(state: State) -> Iterator[Hand]:
+def _call_paths(state: State) -> Iterator[CallPath]:
     """The current function of a state, and its callers."""
     return ((state.attempt, state.calls[:depth]) for depth in range(len(state.calls) + 1))
 

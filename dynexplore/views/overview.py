@@ -493,13 +493,28 @@ def _verdict(recording: Recording, rows: Sequence[Plain], functions: Sequence[Fu
     sentences = [limit] if limit else []
     for spent, number, cost in _losses(to_fix or rows):
         whole, of = of, ""
-        sentences.append(f"{number} {cost} {seconds_text(spent)}{whole}." if spent else f"{number} cost no compile time.")
+        sentences.append(f"{number} {cost} {seconds_text(spent)}{whole}." if spent else _without_cost(number, rows))
     quiet = [row for row in rows if row["isExpected"] and row["remedy"].startswith((NO_ACTION, NOTHING_TO_FIX))] if to_fix else []
     quiet = [row for row in quiet if row["kind"] != "plain"]
     if quiet:
         is_one = sum(row["times"] for row in quiet) == 1
         sentences.append(f"{' and '.join(number for _, number, _ in _losses(quiet))} {'needs' if is_one else 'need'} no action.")
     return [" ".join(sentences), _first_of_all(rows)]
+
+
+def _without_cost(number: str, rows: Sequence[Plain]) -> str:
+    """What breaks or recompiles led to that took no compile time: a function that breaks may not be compiled at all.
+
+    >>> broke, plain = ({"kind": kind, "function": "f", "isExpected": 0} for kind in ("break", "plain"))
+    >>> _without_cost("1 graph break", [broke]), _without_cost("1 graph break", [broke, plain])
+    ('1 graph break cost no compile time.', '1 graph break; f runs as plain Python.')
+    """
+    broken = {row["function"] for row in rows if row["kind"] == "break"}
+    plain = [row["function"] for row in rows if row["kind"] == "plain" and not row["isExpected"] and row["function"] in broken]
+    if not plain:
+        return f"{number} cost no compile time."
+    others = f" and {plural(len(plain) - 1, 'more function')} run" if len(plain) > 1 else " runs"
+    return f"{number}; {plain[0]}{others} as plain Python."
 
 
 def _losses(rows: Sequence[Plain]) -> list[tuple[float, str, str]]:

@@ -104,7 +104,8 @@ def app(marimo: Path, tmp_path: Path, request: pytest.FixtureRequest) -> Iterato
     code = PROGRAM.strip().replace("\n", "\n    ")
     (tmp_path / "app.py").write_text(f"import marimo\napp = marimo.App()\n@app.cell\ndef _():\n    {code}\n    return\n")
     port = free_port()
-    command = [marimo, "-m", "marimo", "-q", request.param, "app.py", "--headless", "--no-token", "--host=127.0.0.1", f"--port={port}"]
+    here = ["--headless", "--no-token", "--host=127.0.0.1", f"--port={port}"]
+    command = [marimo, "-m", "marimo", "-q", request.param, "app.py", *here]
     own = {"HOME": str(tmp_path), "PYTHONPATH": str(TOP)}
     with (tmp_path / "server.log").open("wb") as log:
         server = subprocess.Popen(command, env=os.environ | own, stdout=log, stderr=log, cwd=tmp_path)

@@ -108,7 +108,7 @@ def columns_of(root: Path) -> dict[str, list[str]]:
 
 def fields_of(root: Path) -> list[str]:
     """The fields of the page's data, as types.js declares them; the type check lets the page read no others."""
-    data = (root / EXPLORER / "types.js").read_text(encoding="utf-8").partition("@typedef")[2].partition("} Hand")[0]
+    data = (root / EXPLORER / "types.js").read_text(encoding="utf-8").partition("@typedef")[2].partition("} StackAndLocals")[0]
     return sorted(set(re.findall(r"\b(\w+)\??: ", data)))
 
 

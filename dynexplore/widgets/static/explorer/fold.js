@@ -1,6 +1,6 @@
 // @ts-check
 /**
- * The states of one frame: what each function at hand holds after each of them, and which of them an item belongs to.
+ * The states of one frame: the stack and locals of each function after each of them, and which of them an item belongs to.
  *
  * States come as differences. Folding starts at the state that was asked last, so that a step forward applies one
  * difference, or at the nearest of those that are kept.
@@ -13,7 +13,7 @@ const KEEP_EACH = 64;
 
 /**
  * @typedef {import("./types.js").State} State
- * @typedef {import("./types.js").Hand} Hand
+ * @typedef {import("./types.js").StackAndLocals} StackAndLocals
  */
 
 /** The states of a frame. */
@@ -22,10 +22,10 @@ export class States {
   constructor(states) {
     this.states = states;
     this.lastAttempt = states.reduce((last, state) => Math.max(last, state.attempt ?? 0), 0);
-    /** @type {Map<number, Map<string, Hand>>} */
+    /** @type {Map<number, Map<string, StackAndLocals>>} */
     this.kept = new Map();
-    /** @type {{number: number, hands: Map<string, Hand>}} what was asked last */
-    this.last = { number: -1, hands: new Map() };
+    /** @type {{number: number, byCallPath: Map<string, StackAndLocals>}} what was asked last */
+    this.last = { number: -1, byCallPath: new Map() };
     /** @type {Map<string, number[]> | undefined} item -> the states that made it or that are it */
     this.made = undefined;
     /** @type {Map<string, number> | undefined} step -> its state */
@@ -57,37 +57,37 @@ export class States {
   }
 
   /**
-   * What the function at hand in a state holds before and after it; nothing before when it has just begun.
+   * The stack and locals of the function of a state, before and after it; nothing before when it has just begun.
    * @param {number} number
-   * @returns {{before: Hand | undefined, after: Hand}}
+   * @returns {{before: StackAndLocals | undefined, after: StackAndLocals}}
    */
   around(number) {
     const state = this.states[number];
-    const before = state.new ? undefined : this.hands(number - 1).get(handOf(state));
+    const before = state.new ? undefined : this.byCallPath(number - 1).get(callPathOf(state));
     return { before, after: folded(state, before) };
   }
 
   /**
-   * What each function holds after a state.
+   * The stack and locals of each function after a state, by the calls that lead to it.
    * @param {number} number
-   * @returns {Map<string, Hand>}
+   * @returns {Map<string, StackAndLocals>}
    */
-  hands(number) {
+  byCallPath(number) {
     if (number < 0) return new Map();
     let start = this.last.number <= number && this.last.number > number - KEEP_EACH ? this.last.number : number;
-    let hands = start === this.last.number ? this.last.hands : undefined;
-    if (!hands) {
+    let byCallPath = start === this.last.number ? this.last.byCallPath : undefined;
+    if (!byCallPath) {
       while (start >= 0 && !this.kept.has(start)) start -= 1;
-      hands = new Map(this.kept.get(start));
+      byCallPath = new Map(this.kept.get(start));
     }
     for (let at = start + 1; at <= number; at += 1) {
       const state = this.states[at];
       if (state.isSketch) continue; // nobody steps there, and those that are told stand on each other
-      hands.set(handOf(state), folded(state, hands.get(handOf(state))));
-      if (at % KEEP_EACH === 0 && !this.kept.has(at)) this.kept.set(at, new Map(hands));
+      byCallPath.set(callPathOf(state), folded(state, byCallPath.get(callPathOf(state))));
+      if (at % KEEP_EACH === 0 && !this.kept.has(at)) this.kept.set(at, new Map(byCallPath));
     }
-    this.last = { number, hands };
-    return hands;
+    this.last = { number, byCallPath };
+    return byCallPath;
   }
 
   /**
@@ -126,8 +126,8 @@ export class States {
 /**
  * What a function holds after a state, from what it held before.
  * @param {State} state
- * @param {Hand | undefined} held
- * @returns {Hand}
+ * @param {StackAndLocals | undefined} held
+ * @returns {StackAndLocals}
  */
 function folded(state, held) {
   const before = state.new ? undefined : held;
@@ -143,10 +143,10 @@ function folded(state, held) {
 }
 
 /**
- * Which function is at hand.
+ * The attempt, and the calls that lead to the function of a state: each has a stack and locals of its own.
  * @param {State} state
  * @returns {string}
  */
-export function handOf(state) {
+export function callPathOf(state) {
   return `${state.attempt ?? 0}:${(state.calls ?? []).join(",")}`;
 }

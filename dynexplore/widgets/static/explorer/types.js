@@ -81,7 +81,7 @@
  *   memory?: GraphMemory[], stacks?: {depth: number, text: string, code: string, frame: number}[], artifacts?: Artefact[], colours?: Record<string, string[]>,
  *   diagrams?: Record<number, string[]>}} Data
  *
- * @typedef {{stack: number[], locals: Map<string, number>}} Hand  a function's stack and locals, as numbers of values
+ * @typedef {{stack: number[], locals: Map<string, number>}} StackAndLocals  a function's stack and locals, as numbers of values
  * @typedef {Map<string, string>} Marks  link key -> the classes of its rows: dynx-lit, dynx-chosen, dynx-now
  *
  * @typedef {object} Lit  rows that are lit up by their link keys: a Rows, or a LongList for many
