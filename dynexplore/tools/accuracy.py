@@ -19,6 +19,8 @@ from typing import Any
 
 import torch
 
+from dynexplore.engine.runtime import numpy_state
+
 ALLOWED = {torch.float64: 1e-7, torch.float32: 1e-4, torch.float16: 2e-2, torch.bfloat16: 2e-2}
 """The tolerance between two correct results, relative to the largest expected element: the sum of all rounding errors."""
 
@@ -61,6 +63,16 @@ def named_parts(title: str, expected: Mapping[str, Any], actual: Mapping[str, An
     return [(f"{title}, `{shown}`", expected[name], actual[name]) for name, shown in names.items()]
 
 
+def common_parts(expected: Mapping[str, Any], actual: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The values that both have.
+
+    >>> common_parts({"a": 1, "b": 2}, {"b": 3})
+    ({'b': 2}, {'b': 3})
+    """
+    names = [name for name in expected if name in actual]
+    return {name: expected[name] for name in names}, {name: actual[name] for name in names}
+
+
 def _differences(expected: Any, actual: Any, tolerance: float | None, path: str) -> Iterator[Difference]:
     if isinstance(expected, torch.Tensor) and isinstance(actual, torch.Tensor):
         words = _of_tensors(expected, actual, tolerance)
@@ -68,6 +80,11 @@ def _differences(expected: Any, actual: Any, tolerance: float | None, path: str)
             yield Difference(path, words)
     elif type(expected) is not type(actual):
         yield Difference(path, f"{type(expected).__name__} expected, {type(actual).__name__} found")
+    elif numpy_state.is_array(expected):
+        tensors = [numpy_state.as_tensor(value) for value in (expected, actual)]
+        is_numeric = all(tensor is not None for tensor in tensors)
+        first, second = tensors if is_numeric else (expected.tolist(), actual.tolist())
+        yield from _differences(first, second, tolerance, path)
     elif isinstance(expected, tuple | list):
         if len(expected) != len(actual):
             yield Difference(path, f"{len(expected)} items expected, {len(actual)} found")

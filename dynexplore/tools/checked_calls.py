@@ -8,7 +8,8 @@ function are checked, then each whose number is a power of two.
 
 Checked are functions passed to torch.compile during the watch, and modules. A call that draws random numbers is compared by types
 and shapes only, because Inductor has its own generator; one that can reach an optimizer is not checked, because restoring an
-optimizer replaces its state. Both are counted. Side effects outside of what a snapshot restores, such as files, happen twice.
+optimizer replaces its state; nor is one that can reach an iterator, which cannot be set back. All are counted. Side effects outside
+of what a snapshot restores, such as files, happen twice.
 
 In: calls. Out: `CheckedCalls`: the number of calls checked, `wrong`, and `report()`, lines.
 
@@ -30,10 +31,11 @@ import torch
 from torch.utils._pytree import tree_leaves, tree_map
 
 from dynexplore.engine import events as ev
+from dynexplore.engine.runtime import numpy_state
 from dynexplore.engine.runtime.call_snapshot import CallSnapshot
 from dynexplore.engine.runtime.optimized import name_of
 from dynexplore.session import torch_compiled
-from dynexplore.tools.accuracy import Difference, first_difference, named_parts
+from dynexplore.tools.accuracy import Difference, common_parts, first_difference, named_parts
 from dynexplore.tools.wrong_operator import WrongOperator, wrong_operator
 from dynexplore.views.counts import plural
 
@@ -67,6 +69,7 @@ class _Eager:
     raised: str
     arguments: Any
     state: dict[str, torch.Tensor]
+    counts: dict[str, int]
     is_random: bool
 
 
@@ -81,6 +84,7 @@ class CheckedCalls:
         self.checked = 0
         self.random = 0
         self.with_optimizer = 0
+        self.with_iterator = 0
         self.wrong: list[WrongCall] = []
         self._numbers: Counter[str] = Counter()
         self._is_on = False
@@ -111,6 +115,9 @@ class CheckedCalls:
         if self.with_optimizer:
             calls = plural(self.with_optimizer, "call")
             lines.append(f"Not checked: {calls} whose arguments, closure or globals refer to an optimizer.")
+        if self.with_iterator:
+            calls = plural(self.with_iterator, "call")
+            lines.append(f"Not checked: {calls} that can advance an iterator, which cannot be set back.")
         return lines
 
     # -- the replaced functions ----------------------------------------------------------------------------------------
@@ -156,6 +163,9 @@ class CheckedCalls:
         if start.has_optimizer:
             self.with_optimizer += 1
             return call(*args, **kwargs)
+        if start.iterators:
+            self.with_iterator += 1
+            return call(*args, **kwargs)
         self.checked += 1
         self._is_inside = True
         try:
@@ -168,20 +178,24 @@ class CheckedCalls:
             difference = _difference(eager, value, error, (args, kwargs), start)
             self.random += eager.is_random
             if difference is not None:
-                self._report(name, number, difference, target, start, error is not None)
+                now = CallSnapshot(original, args, kwargs)
+                self._report(name, number, difference, target, start, now, error is not None)
         finally:
             self._is_inside = False
         if error is not None:
             raise error
         return value
 
-    def _report(self, name: str, number: int, difference: Difference, target: Any, start: CallSnapshot, raised: bool) -> None:
+    def _report(
+        self, name: str, number: int, difference: Difference, target: Any, start: CallSnapshot, now: CallSnapshot, raised: bool
+    ) -> None:
+        """Find the operator in further runs from the same start, and restore what the real call has changed: the state `now`."""
         if any(wrong.function == name for wrong in self.wrong):
             self.wrong.append(WrongCall(name, number, difference, None))
             return
         operator = None
         if not raised:
-            with self._unwatched(), _undisturbed(start):
+            with self._unwatched(), _undisturbed(now):
                 operator = wrong_operator(target, start)
         self.wrong.append(WrongCall(name, number, difference, operator))
 
@@ -197,7 +211,8 @@ def _run_eagerly(original: Any, start: CallSnapshot) -> _Eager:
                 value = original(*args, **kwargs)
         except Exception as error:  # compared with that of the compiled call
             raised = _words(error)
-        return _Eager(_detached(value), raised, _detached((args, kwargs)), start.reached()["state"], _random_state() != before)
+        state, counts = start.reached()["state"], start.counts()
+        return _Eager(_detached(value), raised, _detached((args, kwargs)), state, counts, _random_state() != before)
 
 
 @contextlib.contextmanager
@@ -253,11 +268,13 @@ def _difference(eager: _Eager, value: Any, error: Exception | None, arguments: A
         ("the value", eager.value, _detached(value)),
         ("the arguments afterwards", _tensors(eager.arguments), _tensors(_detached(arguments))),
         *([] if eager.is_random else named_parts("after the call", eager.state, state)),
+        *named_parts("after the call", *common_parts(eager.counts, start.counts())),
     ]
     differences = (first_difference(expected, actual, allowed, title) for title, expected, actual in parts)
     return next(filter(None, differences), None)
 
 
 def _tensors(value: Any) -> Any:
-    """Arguments may be any objects: their tensors and plain values are compared."""
-    return [leaf for leaf in tree_leaves(value) if isinstance(leaf, torch.Tensor | bool | int | float | str)]
+    """Arguments may be any objects: their tensors, arrays and plain values are compared."""
+    plain = (torch.Tensor, bool, int, float, str)
+    return [leaf for leaf in tree_leaves(value) if isinstance(leaf, plain) or numpy_state.is_array(leaf)]

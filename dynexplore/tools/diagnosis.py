@@ -46,10 +46,11 @@ from dynexplore.recording.memory import Memory
 from dynexplore.recording.recording import Recording
 from dynexplore.session import torch_compiled
 from dynexplore.session.session import watched_store
-from dynexplore.tools.accuracy import Difference, first_difference, named_parts
+from dynexplore.tools.accuracy import Difference, common_parts, first_difference, named_parts
 from dynexplore.tools.graph_failure import same_random_numbers
 from dynexplore.tools.process_memory import MemoryPeak, as_text
 from dynexplore.views import html_report
+from dynexplore.views.counts import plural
 
 _ANY = float("inf")
 """An infinite tolerance: any values are accepted."""
@@ -103,7 +104,8 @@ class Diagnosis:
     forward and backward (`recording.memory`); empty if AOTAutograd was not run, and for torch.compile. `engine` is whose capture
     was tried, `dynamic` its option for sizes, `calls` how many inputs were tried. `freed` are the positions of results whose
     gradients were not compared, because the call's own backward frees their graph once it is compiled; `results` is the number of
-    results. `is_complete` is False if the call can reach more objects than are restored between runs.
+    results. `is_complete` is False if the call can reach more objects than are restored between runs. `iterators` are the names of
+    those that it can advance: they are not set back.
     """
 
     function: str
@@ -117,6 +119,7 @@ class Diagnosis:
     freed: tuple[int, ...] = ()
     results: int = 1
     is_complete: bool = True
+    iterators: tuple[str, ...] = ()
 
     @property
     def failing(self) -> Stage | None:
@@ -154,6 +157,7 @@ class Diagnosis:
 
     def _conclusion(self) -> list[str]:
         steady = [f"Values could not be compared: plain Python returns a different value each time ({self.unsteady})."]
+        steady += [advanced(self.iterators)] if self.iterators else []
         steady = ["", *steady] if self.unsteady else []
         if not self.is_complete:
             steady += ["", "The call can reach more objects than are restored between runs: a later run may find changed state."]
@@ -192,6 +196,17 @@ class Diagnosis:
         head = ("stage", "backend", "", "first call", "next call", "memory")
         table = html_report.rows(head, self._rows(), self._title)
         return html_report.report(table, *map(html_report.line, self._conclusion()))
+
+
+def advanced(iterators: Sequence[str]) -> str:
+    """Why runs of a call with iterators differ, in a sentence.
+
+    >>> advanced(["batches"])
+    'The call can advance the iterator `batches`, which cannot be set back between runs.'
+    """
+    first = f"`{iterators[0]}`" if iterators[0] else "that it gets"
+    others = f" and {plural(len(iterators) - 1, 'other')}" if len(iterators) > 1 else ""
+    return f"The call can advance the iterator {first}{others}, which cannot be set back between runs."
 
 
 def _milliseconds(seconds: float) -> str:
@@ -284,8 +299,9 @@ class _Search:
         freed, results = tuple(sorted(self.freed)), len(tree_leaves(expected[0].value)) if expected else 1
         complete = all(start.is_complete for start in self.starts)
         return Diagnosis(
-            name, tuple(stages), advice, unsteady, memory, self.engine, self.dynamic, len(self.starts), freed, results, complete
-        )
+            name, tuple(stages), advice, unsteady, memory, self.engine, self.dynamic, len(self.starts), freed, results, complete,
+            tuple(self.starts[0].iterators),
+        )  # fmt: skip
 
     def _stage(self, layer: str, backend: str | CompilerFn, expected: list[_Outcome], is_unsteady: bool) -> Stage:
         """Run one more layer: the first call, the next one with the same inputs, then the further ones."""
@@ -404,6 +420,7 @@ class _Outcome:
     reached: dict[str, dict[str, torch.Tensor]]
     sources: tuple[int, ...]
     ran_backward: bool = False
+    counts: dict[str, int] = field(default_factory=dict)
 
 
 def _run_plain(fn: Any, starts: list[CallSnapshot], tolerance: float | None) -> tuple[Stage, list[_Outcome] | None, str]:
@@ -475,7 +492,7 @@ def _observe(called: Any, start: CallSnapshot, sources: tuple[int, ...] | None =
         native.leave(outer)
     inputs = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
     gradients = [leaf.grad if leaf.is_leaf else None for leaf in inputs]
-    return _Outcome(value, (args, kwargs), gradients, start.reached(), sources), seconds
+    return _Outcome(value, (args, kwargs), gradients, start.reached(), sources, counts=start.counts()), seconds
 
 
 def _observe_plain(fn: Any, start: CallSnapshot, measured: contextlib.AbstractContextManager[None] | None = None) -> _Outcome:
@@ -580,6 +597,7 @@ def _compared(expected: _Outcome, actual: _Outcome, tolerance: float | None) -> 
         ("the gradient of parameter", expected.reached["gradients"], actual.reached["gradients"]),
         *((f"after the call, argument {argument}", reference, candidate) for argument, reference, candidate in after),
         *named_parts("after the call", expected.reached["state"], actual.reached["state"]),
+        *named_parts("after the call", *common_parts(expected.counts, actual.counts)),
     )
     differences = (first_difference(reference, candidate, tolerance, title) for title, reference, candidate in parts)
     return next(filter(None, differences), None)

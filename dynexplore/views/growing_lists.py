@@ -65,8 +65,8 @@ def _grew_twice(recording: Recording, frame: int, source: str) -> bool:
 
 
 def _lengths(recording: Recording, frame: int, source: str) -> tuple[int, int | None] | None:
-    """The length of the newest entry that rejected a call, and that in the call (None: torch.compile says only that it is not
-    empty); None if the call had no more items.
+    """The length of the newest entry that rejected a call, and that in the call (None: torch.compile says only that it is another
+    one); None if the call had no more items.
     """
     failures = (*recording.of_frame(frame, ev.GuardFailed), *recording.of_frame(frame, ev.GuardAlsoFailed))
     newest = max(
@@ -75,7 +75,7 @@ def _lengths(recording: Recording, frame: int, source: str) -> tuple[int, int | 
     length = length_of(newest.source, newest.kind, newest.expected) if newest is not None else None
     if newest is None or length is None:
         return None
-    if newest.actual == "not empty":
+    if newest.actual in ("not empty", "another value"):
         return length, None
     return (length, int(newest.actual)) if newest.actual.isdigit() and int(newest.actual) > length else None
 

@@ -23,6 +23,9 @@ from typing import Any
 
 import torch
 
+from dynexplore.engine.runtime import numpy_state
+from dynexplore.engine.runtime.function_environment import Surroundings
+from dynexplore.session import torch_compiled
 from dynexplore.watching.watch import watch
 
 
@@ -39,6 +42,7 @@ class Results:
         self.attempts, self.raised = 0, ""
         self._depth = 0
         self._modules: dict[int, torch.nn.Module] = {}
+        self._functions: dict[int, Any] = {}
         self._latest: list[Any] = []
 
     def around(self, compiled: Callable[..., Any]) -> Callable[..., Any]:
@@ -60,6 +64,7 @@ class Results:
             finally:
                 self._depth -= 1
             self.rows.append(_numbers((result, args, kwargs)))
+            self._functions[id(compiled)] = compiled
             self._modules |= {id(leaf): leaf for leaf in args if isinstance(leaf, torch.nn.Module)}
             self._latest = torch.utils._pytree.tree_leaves((args, kwargs))
             return result
@@ -67,16 +72,24 @@ class Results:
         return call
 
     def state(self) -> list[Any]:
-        """The parameters and buffers of the compiled modules at the end, and the gradients of these and of the latest inputs."""
+        """The parameters and buffers of the compiled modules at the end, and the gradients of these and of the latest inputs; and
+        the tensors, arrays and integers that the compiled functions can reach otherwise.
+        """
         tensors = [leaf for module in self._modules.values() for leaf in (*module.parameters(), *module.buffers())]
         leaves = [leaf for leaf in self._latest if isinstance(leaf, torch.Tensor) and leaf.is_leaf]
-        return _numbers([tensors, [leaf.grad for leaf in (*tensors, *leaves)]])
+        surroundings = [Surroundings(torch_compiled.original_of(function)) for function in self._functions.values()]
+        reached = [[*around.tensors(), *around.arrays(), *around.counts().items()] for around in surroundings]
+        return _numbers([tensors, [leaf.grad for leaf in (*tensors, *leaves)], reached])
 
 
 def _numbers(value: Any) -> list[Any]:
     """A result as a few numbers: for tensors shape, sum, sum of magnitudes, and a sum that depends on the order."""
     rows: list[Any] = []
-    for leaf in torch.utils._pytree.tree_leaves(value):
+    for part in torch.utils._pytree.tree_leaves(value):
+        leaf = part
+        if numpy_state.is_array(part):
+            leaf = numpy_state.as_tensor(part)
+            leaf = str(part) if leaf is None else leaf
         if isinstance(leaf, torch.Tensor) and not leaf.is_sparse and leaf.layout is torch.strided:
             plain = leaf.detach().to("cpu", torch.complex128 if leaf.is_complex() else torch.float64)
             order = torch.linspace(0.5, 1.5, plain.numel(), dtype=plain.dtype).reshape(plain.shape)

@@ -54,6 +54,8 @@ THEMES: dict[str, tuple[str, ...]] = {
     "engine/provenance/module_guards": ("engine/native/test_guard_walk", "engine/variables/torch_/nn/test_nn_module"),
     "recording/upgrades": ("recording/test_recording",),
     "engine/runtime/frame_facts": ("engine/runtime/test_decision",),
+    "engine/runtime/numpy_state": ("engine/runtime/test_state_restores",),
+    "engine/runtime/object_attributes": ("engine/runtime/test_reachable_state", "engine/runtime/test_state_restores"),
     "engine/runtime/missing_compiler": ("engine/runtime/test_backends",),
     "engine/runtime/decorators": ("engine/runtime/test_api",),
     "engine/runtime/run_only": ("engine/runtime/test_api",),

@@ -1,4 +1,4 @@
-"""Ten questions from public threads that were asked after the others, with the key written before any tool was run on them.
+"""Questions from public threads that were asked after the others, with the key written before any tool was run on them.
 
 In: nothing. Out: `LATER_RECOMPILES` and `LATER_BREAKS`: name -> `Question`. Addresses are those of github.com.
 """
@@ -8,6 +8,25 @@ from __future__ import annotations
 from watching.questions import Question, calls
 
 LATER_RECOMPILES: dict[str, Question] = {
+    "list of a class": calls("pytorch/pytorch#169253", """
+class Model(torch.nn.Module):
+    items = []
+    def forward(self, x):
+        Model.items.append(x)  # <-
+        return x + 1
+model = torch.compile(Model(), backend="eager")
+for _ in range(4):
+    model(torch.ones(2))
+""", ("`Model.items` is no longer empty",), "Append to `Model.items` outside the compiled function",
+        ("        Model.items.append(x)  # <-\n", ""),
+        ("    model(torch.ones(2))", "    Model.items.append(torch.ones(2))\n    model(Model.items[-1])")),
+    "length of the tokens": calls("pytorch/pytorch#132849", """
+@torch.compile(backend="eager")
+def attend(q, longest):
+    return q * torch.arange(longest).float().mean()  # <-
+for longest in range(32, 40):
+    attend(torch.ones(4), longest)
+""", ("`longest` changed from 32 to 33",), "No action needed: the new version accepts other values of `longest`"),
     "another device": calls("pytorch/pytorch#91777", """
 @torch.compile(backend="eager")
 def gemm(x, y):  # <-

@@ -108,7 +108,7 @@ def test_the_other_questions_are_answered(name: str) -> None:
 
 @pytest.mark.soak
 @pytest.mark.parametrize("name", LATER)
-def test_ten_later_questions_are_answered(name: str) -> None:
+def test_the_later_questions_are_answered(name: str) -> None:
     """Cause, line and remedy of questions that were asked after the tools had answered the sixty."""
     assert answered(LATER[name]) == {"cause": True, "line": True, "remedy": True}
 

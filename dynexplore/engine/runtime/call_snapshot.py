@@ -7,8 +7,8 @@ it can reach is restored in place, because code may refer to it from anywhere.
 In: a function, bound method or module, and its arguments. Out: `fresh()`: arguments for one more run; `reached()`: the state after
 that run. Restored are modules, optimizers and random number generators among the arguments, and everything that the function
 reaches from its closure, its globals and the object that it is bound to (function_environment.py, reachable_state.py). Not restored
-are attributes of classes, the elements of NumPy arrays, running Python generators, and parameters that have no size yet. PyTorch's
-counterpart: `clone_inputs` in torch/_dynamo/utils.py, and `same_two_models` in torch/_dynamo/debug_utils.py.
+are iterators, whose names are in `iterators`, files, and parameters that have no size yet. PyTorch's counterpart:
+`clone_inputs` in torch/_dynamo/utils.py, and `same_two_models` in torch/_dynamo/debug_utils.py.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ from torch.nn.parameter import is_lazy
 from torch.utils._pytree import tree_leaves, tree_map
 
 from dynexplore.engine.raw_attributes import is_a
-from dynexplore.engine.runtime.function_environment import Surroundings, copy_of_tensor, rebind
+from dynexplore.engine.runtime.function_environment import Surroundings, copy_of_tensor
+from dynexplore.engine.runtime.reachable_state import path_text
+from dynexplore.engine.runtime.state_restores import rebind
 
 
 class CallSnapshot:
@@ -77,7 +79,18 @@ class CallSnapshot:
             values[name] = tensor.detach().clone()
             if tensor.is_leaf and tensor.grad is not None:
                 gradients[name] = tensor.grad.detach().clone()
+        for name, tensor in self._around.arrays():
+            values[name if name not in values else f"{name} (array)"] = tensor
         return {"state": values, "gradients": gradients}
+
+    def counts(self) -> dict[str, int]:
+        """The current integers and lengths of containers that the call can reach, by name."""
+        return self._around.counts()
+
+    @property
+    def iterators(self) -> list[str]:
+        """The names of iterators that the call can advance: they cannot be set back."""
+        return [path_text(name) for name in self._around.reachable.iterators]
 
     @property
     def is_complete(self) -> bool:
@@ -106,10 +119,12 @@ class CallSnapshot:
         if id(value) in memo:
             return memo[id(value)]
         try:
-            return copy.deepcopy(value, memo)
-        except Exception:  # a user's object may refuse to be copied: then all runs share it, and it is restored in place
+            copied = copy.deepcopy(value, memo)
+        except Exception:  # a user's object may refuse to be copied
+            copied = value
+        if copied is value:  # then all runs share it, as a function or a class, and it is restored in place
             self._shared.append(value)
-            return value
+        return copied
 
 
 _RESTORED = (torch.nn.Module, torch.optim.Optimizer, torch.Generator)

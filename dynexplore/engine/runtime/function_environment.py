@@ -11,10 +11,10 @@ only.
 
 from __future__ import annotations
 
+import array
 import collections
 import functools
 import operator
-import random
 from collections.abc import Callable, Iterator
 from types import CodeType
 from typing import Any
@@ -22,9 +22,19 @@ from typing import Any
 import torch
 from torch.nn.parameter import is_lazy
 
-from dynexplore.engine.raw_attributes import closure_values, has_plain_dict, instance_dict, is_a, keys_of, values_of
-from dynexplore.engine.runtime import optimized
-from dynexplore.engine.runtime.reachable_state import Reachable, names_in, slots_of
+from dynexplore.engine.raw_attributes import class_name, closure_values, has_plain_dict, instance_dict, is_a
+from dynexplore.engine.runtime import numpy_state, optimized
+from dynexplore.engine.runtime.object_attributes import attributes_of, class_attributes, slots_of
+from dynexplore.engine.runtime.reachable_state import CONTAINERS, Name, Reachable, length, names_in, path_text
+from dynexplore.engine.runtime.state_restores import (
+    EMPTY,
+    class_restore,
+    environment_restore,
+    function_restore,
+    rebind,
+    restore_name,
+    state_restore,
+)
 
 
 class Surroundings:
@@ -46,14 +56,17 @@ class Surroundings:
         for own in self.reachable.functions:
             self._note_bindings(own)
         for namespace, name in self.reachable.namespaces:
-            self._restores.append(functools.partial(_restore_name, namespace, name, namespace[name]))
+            self._restores.append(functools.partial(restore_name, namespace, name, namespace[name]))
         for holder in self.reachable.holders:
             self._restores += attribute_restores(holder)
         self._restores += [refilled for value in self.reachable.containers if (refilled := refill(value)) is not None]
         self._tensors = named_apart([(name, tensor) for name, tensor in self.reachable.tensors if _can_be_restored(tensor)])
         self._restores += [_refill_tensor(tensor) for _, tensor in self._tensors]
-        generators = [state for state in self.reachable.states if is_a(state, random.Random)]
-        self._restores += [functools.partial(generator.setstate, generator.getstate()) for generator in generators]
+        self._restores += [class_restore(cls) for cls in self.reachable.classes]
+        self._arrays = [(path_text(name), array) for name, array in self.reachable.arrays]
+        self._restores += [numpy_state.refill_array(array) for _, array in self._arrays]
+        self._restores += [restore for state in self.reachable.states if (restore := state_restore(state)) is not None]
+        self._restores += [numpy_state.global_restore(), environment_restore()]
 
     def restore(self) -> None:
         """Restore all bindings and values."""
@@ -64,11 +77,33 @@ class Surroundings:
         """The tensors in the snapshot, by name."""
         yield from self._tensors
 
+    def arrays(self) -> Iterator[tuple[str, torch.Tensor]]:
+        """Copies of the NumPy arrays in the snapshot as tensors, by name, as far as tensors have such elements."""
+        tensors = ((name, numpy_state.as_tensor(array)) for name, array in self._arrays)
+        yield from named_apart([(name, tensor) for name, tensor in tensors if tensor is not None])
+
+    def counts(self) -> dict[str, int]:
+        """The current integers in globals, closures, objects and classes, and the lengths of containers, by name. Not what may
+        differ in a second run of a program: floats may be times, large integers identities, and texts paths.
+        """
+        values: list[tuple[Name, Any]] = []
+        for function in self.reachable.functions:
+            names = (name for name in names_in(function.__code__) if name in function.__globals__)
+            values += [*((name, function.__globals__[name]) for name in names), *closure_values(function)]
+        for path, holder in self.reachable.named:
+            if is_a(holder, *CONTAINERS):
+                values.append((f"len({path_text(path)})", length(holder)))
+            values += [((path, ".", name), value) for name, value in attributes_of(holder)]
+        for cls in self.reachable.classes:
+            values += [((class_name(cls), ".", name), value) for name, value in class_attributes(cls).items()]
+        return {path_text(name): value for name, value in values if _is_count(value)}
+
     def _note_bindings(self, function: Any) -> None:
+        self._restores.append(function_restore(function))
         namespace = function.__globals__
         for name in names_in(function.__code__):
             if name in namespace:
-                self._restores.append(functools.partial(_restore_name, namespace, name, namespace[name]))
+                self._restores.append(functools.partial(restore_name, namespace, name, namespace[name]))
         for cell in function.__closure__ or ():
             try:
                 self._restores.append(functools.partial(setattr, cell, "cell_contents", cell.cell_contents))
@@ -76,9 +111,8 @@ class Surroundings:
                 continue
 
 
-def _restore_name(namespace: dict[str, Any], name: str, value: Any) -> None:
-    if namespace.get(name, _EMPTY) is not value:
-        namespace[name] = value
+def _is_count(value: Any) -> bool:
+    return type(value) in (int, bool) and abs(value) < 1 << 31
 
 
 def named_apart(tensors: list[tuple[str, torch.Tensor]]) -> list[tuple[str, torch.Tensor]]:
@@ -108,21 +142,18 @@ def attribute_restores(holder: Any) -> Iterator[Callable[[], None]]:
         yield functools.partial(_restore_slots, holder, [(slot, _slot_value(slot, holder)) for _, slot in slots])
 
 
-_EMPTY = object()
-
-
 def _slot_value(slot: Any, holder: Any) -> Any:
     try:
         return slot.__get__(holder)
     except AttributeError:
-        return _EMPTY
+        return EMPTY
 
 
 def _restore_slots(holder: Any, saved: list[tuple[Any, Any]]) -> None:
     for slot, value in saved:
         if _slot_value(slot, holder) is value:
             continue
-        if value is _EMPTY:
+        if value is EMPTY:
             slot.__delete__(holder)
         else:
             slot.__set__(holder, value)
@@ -137,12 +168,17 @@ def refill(value: Any) -> Callable[[], None] | None:
     if is_a(value, list):
         items = list.copy(value)
         return lambda: None if _are_same(value, items) else list.__setitem__(value, slice(None), items)
-    if is_a(value, bytearray):
-        content = bytearray.copy(value)
-        return lambda: None if bytearray.__eq__(value, content) else bytearray.__setitem__(value, slice(None), content)
+    if is_a(value, bytearray, array.array):
+        return _refill_bytes(value)
     if is_a(value, collections.deque):
         return _refill_deque(value)
     return None
+
+
+def _refill_bytes(value: Any) -> Callable[[], None]:
+    base: Any = bytearray if is_a(value, bytearray) else array.array
+    content = base.__getitem__(value, slice(None))
+    return lambda: None if base.__eq__(value, content) is True else base.__setitem__(value, slice(None), content)
 
 
 def _are_same(container: Any, items: list[Any]) -> bool:
@@ -160,43 +196,6 @@ def _refill_deque(container: collections.deque[Any]) -> Callable[[], None]:
             collections.deque.extend(container, items)
 
     return restore
-
-
-def rebind(container: Any) -> Callable[[], None]:
-    """A function that restores the keys and objects of a dict or set if they have changed, and the order of keys. Copies have the
-    hashes of the original, so that no `__hash__` of the user runs; an OrderedDict asks its keys for theirs.
-    """
-    if is_a(container, set):
-        elements = set(container)  # as `set.copy`, but a plain set
-        return lambda: _rebind_set(container, elements)
-    content, (keys, values) = dict.copy(container), _keys_and_values(container)
-
-    def restore() -> None:
-        now = _keys_and_values(container)
-        if len(now[0]) == len(keys) and all(map(operator.is_, now[0], keys)) and all(map(operator.is_, now[1], values)):
-            return
-        if is_a(container, collections.OrderedDict):
-            collections.OrderedDict.clear(container)
-            for key, value in zip(keys, values, strict=True):
-                collections.OrderedDict.__setitem__(container, key, value)
-        else:
-            dict.clear(container)
-            dict.update(container, content)
-
-    return restore
-
-
-def _keys_and_values(container: Any) -> tuple[list[Any], list[Any]]:
-    """The keys and values in the order of the container."""
-    if is_a(container, collections.OrderedDict):
-        return keys_of(container), values_of(container)
-    return list(dict.keys(container)), list(dict.values(container))
-
-
-def _rebind_set(container: Any, elements: set[Any]) -> None:
-    if set(map(id, set.__iter__(container))) != set(map(id, elements)):
-        set.clear(container)
-        set.update(container, elements)
 
 
 def _refill_tensor(tensor: torch.Tensor) -> Callable[[], None]:

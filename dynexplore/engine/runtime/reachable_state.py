@@ -2,49 +2,65 @@
 
 The idea: a call changes what its code can name: variables of closures, globals, and whatever hangs on these: the model in an
 attribute of a trainer, a list in a slot, a counter of a helper function. The walk visits each object once, the nearest first. It
-reads no property and runs no code of the user: only instance dictionaries, slots and items. It does not enter what programs share
-with the interpreter: modules, classes, and objects of the standard library, torch's compiler and the tools that run the program.
-What it does not find, nobody restores: attributes of classes, the elements of NumPy arrays, running Python generators, and what is
-beyond the limit, if there are very many objects.
+reads no property and runs no code of the user: only dictionaries of instances and classes, slots and items. It does not enter what
+programs share with the interpreter: modules, and classes and objects of the standard library, torch's compiler and the tools that
+run the program. What it does not find, nobody restores: what is beyond the limit, if there are very many objects. Iterators are
+found, but nobody can set them back.
 
-In: roots, each with its name. Out: `Reachable`: functions, namespaces of modules, holders (objects with attributes), containers,
-`nn.Module`s, optimizers, generators of random numbers and tensors, and whether these are all. PyTorch's counterpart: none;
-`same_two_models` in torch/_dynamo/debug_utils.py copies modules only.
+In: roots, each with its name. Out: `Reachable`: functions, namespaces of modules, classes, holders (objects with attributes),
+containers, arrays, `nn.Module`s, optimizers, generators of random numbers, tensors and iterators, and whether these are all.
+PyTorch's counterpart: none; `same_two_models` in torch/_dynamo/debug_utils.py copies modules only.
 """
 
 from __future__ import annotations
 
+import array
 import collections
-import enum
+import contextvars
 import functools
+import io
 import itertools
 import random
 import sys
+import threading
 import types
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 import torch
 
+from dynexplore.engine.native import made_dictionary
 from dynexplore.engine.raw_attributes import (
     class_dict,
     class_module,
     class_mro,
+    class_name,
     closure_values,
     has_plain_dict,
     instance_dict,
     is_a,
+    is_c_type,
     is_heap_type,
 )
-from dynexplore.engine.runtime import optimized
+from dynexplore.engine.runtime import numpy_state, optimized
+from dynexplore.engine.runtime.object_attributes import attributes_of, class_attributes, local_attributes
 
 Name = str | tuple[Any, str, Any]
 """The path of an object: text, or another path with what follows it, which becomes text only where it is asked for."""
 
 Named = tuple[Name, Any]
 
-CONTAINERS = (list, dict, set, collections.deque, bytearray)
+CONTAINERS = (list, dict, set, collections.deque, bytearray, array.array)
 """What can change its items, with subclasses."""
+
+_OF_BYTES = (bytearray, array.array)
+"""Those of them whose items are no objects."""
+
+CACHE: type = type(functools.lru_cache(len))
+"""A function with a cache."""
+
+_STATES = (torch.optim.Optimizer, torch.Generator, random.Random, CACHE, contextvars.ContextVar)
+"""What holds a state that is restored as a whole."""
 
 _LAYOUTS = frozenset(map(id, (*CONTAINERS, tuple, frozenset)))
 
@@ -68,6 +84,9 @@ _HOLDERS_OF_THE_LIBRARY = ("argparse", "collections", "configparser", "types")
 
 _REGISTRIES = ("_parameters", "_buffers", "_modules")
 
+_OF_CLASSES = (types.FunctionType, staticmethod, classmethod, property, types.MemberDescriptorType, types.GetSetDescriptorType)
+"""Attributes of classes that hold no state: methods are visited if code names them."""
+
 
 class Reachable:
     """What was found, in the order of the walk, which is the same in each run."""
@@ -77,13 +96,19 @@ class Reachable:
         self.namespaces: list[tuple[dict[str, Any], str]] = []  # a module's dictionary, and a name in it
         self.holders: list[Any] = []
         self.containers: list[Any] = []
+        self.named: list[tuple[Name, Any]] = []  # containers, objects with attributes and modules, with their paths
         self.modules: list[torch.nn.Module] = []
-        self.states: list[Any] = []  # optimizers and generators
+        self.states: list[Any] = []  # optimizers, generators, caches and context variables
+        self.classes: list[type] = []
+        self.arrays: list[tuple[Name, Any]] = []
+        self.iterators: list[Name] = []
         self.is_complete = True
         self._tensors: list[tuple[Name, torch.Tensor]] = []
         self._entry = entry
         self._names: set[str] = set()
-        self._classes: dict[int, tuple[type, Name]] = {}  # by identity: a metaclass may have its own `__hash__`
+        self._classes: dict[int, type] = {}  # by identity: a metaclass may have its own `__hash__`
+        self._bases: set[int] = set()
+        self._named_classes: set[int] = set()  # classes that code may call
         self._seen: dict[int, Any] = {}  # with the object, so that no other one gets its id
         self._in_modules: set[int] = set()  # modules and tensors of a module that was found
         self._items_left = _MOST_ITEMS
@@ -117,8 +142,9 @@ class Reachable:
         elif is_a(value, torch.nn.Module):
             if id(value) not in self._in_modules:
                 yield from self._module(name, value)
-        elif is_a(value, torch.optim.Optimizer, torch.Generator, random.Random):
+        elif is_a(value, *_STATES) or type(value) is threading.local or numpy_state.is_generator(value):
             self.states.append(value)
+            yield from self._of_state(name, value)
             if is_a(value, torch.optim.Optimizer):
                 parameters = (parameter for group in getattr(value, "param_groups", ()) for parameter in group["params"])
                 yield from (((name, "[", at), parameter) for at, parameter in enumerate(parameters))
@@ -130,8 +156,21 @@ class Reachable:
             yield from ((name, part) for part in (value.func, *value.args, *value.keywords.values()))
         elif is_a(value, *CONTAINERS, tuple, frozenset):
             yield from self._items(name, value)
+        elif is_a(value, type):
+            self._named_classes.add(id(value))
+            yield from self._class(value)
+        elif numpy_state.is_array(value):
+            yield from self._array(name, value)
         elif _is_entered(value):
             yield from self._holder(name, value)
+        elif _is_iterator(value):
+            self.iterators.append(name)
+
+    def _of_state(self, name: Name, value: Any) -> Iterator[Named]:
+        if is_a(value, CACHE):
+            yield from ((name, function) for function in instance_dict(value).values())
+        elif is_a(value, threading.local):
+            yield from (((name, ".", key), attribute) for key, attribute in local_attributes(value).items())
 
     def _module(self, name: Name, module: torch.nn.Module) -> Iterator[Named]:
         """A module with all of its children."""
@@ -139,7 +178,8 @@ class Reachable:
         for path, child in module.named_modules(prefix=path_text(name)):
             if child is not module:
                 self._in_modules.add(id(child))
-            self._classes[id(type(child))] = type(child), path
+            yield from self._class(type(child))
+            self.named.append((path, child))
             own = instance_dict(child) if has_plain_dict(type(child)) else {}
             for registry in ("_parameters", "_buffers"):
                 tensors: Any = own.get(registry)
@@ -150,8 +190,9 @@ class Reachable:
     def _items(self, name: Name, container: Any) -> Iterator[Named]:
         if is_a(container, *CONTAINERS):
             self.containers.append(container)
-        if not is_a(container, bytearray):
-            base: Any = next(cls for cls in class_mro(type(container)) if id(cls) in _LAYOUTS)
+            self.named.append((name, container))
+        if not is_a(container, *_OF_BYTES):
+            base = _layout(container)
             self.is_complete &= base.__len__(container) <= self._items_left
             items = dict.items(container) if base is dict else enumerate(base.__iter__(container))
             for key, value in itertools.islice(items, self._items_left):
@@ -163,8 +204,28 @@ class Reachable:
 
     def _holder(self, name: Name, value: Any) -> Iterator[Named]:
         self.holders.append(value)
-        self._classes[id(type(value))] = type(value), name
+        self.named.append((name, value))
+        yield from self._class(type(value))
         yield from (((name, ".", key), attribute) for key, attribute in attributes_of(value))
+
+    def _class(self, cls: type) -> Iterator[Named]:
+        """What hangs on a class, on its bases and on its metaclass."""
+        if id(cls) in self._classes:
+            return
+        self._classes[id(cls)] = cls
+        for base in class_mro(cls):
+            if is_c_type(base) or _is_shared(class_module(base)) or id(base) in self._bases:
+                continue
+            self._bases.add(id(base))
+            self.classes.append(base)
+            named = class_attributes(base).items()
+            yield from (((class_name(base), ".", key), value) for key, value in named if not is_a(value, *_OF_CLASSES))
+        yield from self._class(type(cls))
+
+    def _array(self, name: Name, value: Any) -> Iterator[Named]:
+        if numpy_state.can_be_written(value):
+            self.arrays.append((name, value))
+        yield from (((name, "[", at), item) for at, item in numpy_state.items_of(value))
 
     def _function(self, name: Name, function: types.FunctionType) -> Iterator[Named]:
         original = optimized.original_of(function)
@@ -177,6 +238,7 @@ class Reachable:
         names = list(names_in(function.__code__))
         self._names.update(names)
         yield from closure_values(function)
+        yield from (((name, ".", key), value) for key, value in (made_dictionary(function) or {}).items())
         yield from ((name, default) for default in (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()))
         for own in names:
             if own in function.__globals__:
@@ -196,15 +258,16 @@ class Reachable:
 
     def _methods(self) -> Iterator[Named]:
         """The methods that code names, of objects that were found, and have not been visited."""
-        for cls, name in list(self._classes.values()):
+        for cls in list(self._classes.values()):
+            without_names = {"forward", "__call__", *(("__init__",) if id(cls) in self._named_classes else ())}
             for base in class_mro(cls):
                 own = class_dict(base) if not _is_shared(class_module(base)) else {}
-                for key in self._names.intersection(own) | {"forward", "__call__"}.intersection(own):
+                for key in self._names.intersection(own) | without_names.intersection(own):
                     value = own[key]
                     function = value.fget if is_a(value, property) else value
                     function = value.__func__ if is_a(value, staticmethod, classmethod) else function
                     if is_a(function, types.FunctionType):
-                        yield name, function
+                        yield key, function
 
 
 def path_text(name: Name) -> str:
@@ -223,38 +286,27 @@ def path_text(name: Name) -> str:
     return "".join([str(name), *reversed(parts)])
 
 
-def attributes_of(value: Any) -> Iterator[Named]:
-    """The attributes of an object: those in its dictionary, and in its slots.
-
-    >>> list(attributes_of(types.SimpleNamespace(a=1)))
-    [('a', 1)]
-    """
-    yield from dict.items(instance_dict(value)) if has_plain_dict(type(value)) else ()
-    for name, slot in slots_of(type(value)):
-        try:
-            yield name, slot.__get__(value)
-        except AttributeError:
-            continue
+def _layout(container: Any) -> Any:
+    """The built-in type of a container."""
+    return next(cls for cls in class_mro(type(container)) if id(cls) in _LAYOUTS)
 
 
-def slots_of(cls: type) -> Iterator[tuple[str, Any]]:
-    """The descriptors of the slots of a class that a class statement made.
+def length(container: Any) -> int:
+    """The number of items, whatever a subclass says."""
+    return int(_layout(container).__len__(container))
 
-    >>> class Pair:
-    ...     __slots__ = ("a", "b")
-    >>> [name for name, _ in slots_of(Pair)]
-    ['a', 'b']
-    """
-    for base in class_mro(cls):
-        if is_heap_type(base):
-            yield from ((name, slot) for name, slot in class_dict(base).items() if is_a(slot, types.MemberDescriptorType))
+
+def _is_iterator(value: Any) -> bool:
+    """Whether an object of a C type moves on when it is asked for an item, except files."""
+    cls = type(value)
+    return is_c_type(cls) and not is_a(value, io.IOBase) and any("__next__" in class_dict(base) for base in class_mro(cls))
 
 
 def _is_entered(value: Any) -> bool:
     cls = type(value)
     if cls is types.SimpleNamespace:
         return True
-    if not is_heap_type(cls) or is_a(value, type, types.ModuleType, enum.Enum, BaseException):
+    if not is_heap_type(cls) or is_a(value, type, types.ModuleType, BaseException):
         return False
     module = class_module(cls)
     return not _is_shared(module) or module in _HOLDERS_OF_THE_LIBRARY or module.startswith(_ENTERED)

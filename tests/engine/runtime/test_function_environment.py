@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 import torch
 
-from dynexplore.engine.runtime.function_environment import Surroundings, copy_of_tensor, named_by, rebind, refill
+from dynexplore.engine.runtime.function_environment import Surroundings, copy_of_tensor, named_by, refill
+from dynexplore.engine.runtime.state_restores import rebind
 
 pytestmark = pytest.mark.plain("keeps and puts back state around any run")
 
