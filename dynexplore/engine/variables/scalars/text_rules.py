@@ -41,7 +41,7 @@ from dynexplore.engine.variables.operators import binary_rule
 from dynexplore.engine.variables.rules import method, rule, rule_for
 from dynexplore.engine.variables.scalars.constant import ConstantVariable, computed, run_now
 from dynexplore.engine.variables.scalars.enumeration import EnumVariable
-from dynexplore.engine.variables.scalars.number_rules import runs_on_constants
+from dynexplore.engine.variables.scalars.number_rules import plain, runs_on_constants
 from dynexplore.engine.variables.scalars.special_results import checked_result
 from dynexplore.engine.variables.scalars.specialize import is_specializable, is_tensor, specialize
 from dynexplore.engine.variables.signatures import builtin, builtin_method
@@ -353,6 +353,26 @@ def build_regular_expression(ctx: TraceContext, value: Any, source: Source | Non
     return ConstantVariable(value, source)
 
 
+def _refuse_callables(ctx: TraceContext, function: str, args: Args, kwargs: Kwargs) -> None:
+    """Break the graph for a replacement that is called with each match: it would run now, and not in later calls."""
+    for value in (*args, *kwargs.values()):
+        kind = type_of(value)
+        if kind is not None and defines(kind, "__call__"):
+            ctx.break_graph("DX205", function=function, arguments=value.type_name())
+
+
+def _declare_substitution(name: str) -> None:
+    @method(re.Pattern, name)
+    def row(ctx: TraceContext, self: ConstantVariable, args: Args, kwargs: Kwargs) -> VariableTracker:
+        _refuse_callables(ctx, f"re.Pattern.{name}", args, kwargs)
+        values = [plain(ctx, arg, name) for arg in args]
+        return computed(ctx, getattr(self.value, name), *values, **{key: plain(ctx, arg, name) for key, arg in kwargs.items()})
+
+
+for _name in ("sub", "subn"):
+    _declare_substitution(_name)
+
+
 def _declare_regular(function: Any) -> None:
     runs_on_constants(function)
     constant_row = rule_for(function)
@@ -360,6 +380,7 @@ def _declare_regular(function: Any) -> None:
 
     @rule(function)
     def row(ctx: TraceContext, args: Args, kwargs: Kwargs) -> VariableTracker:
+        _refuse_callables(ctx, f"re.{function.__name__}", args, kwargs)
         for flags in (*args, *kwargs.values()):
             if flags.is_constant() and isinstance(flags.as_constant(), int) and flags.as_constant() & re.DEBUG:
                 ctx.break_graph("DX205", function=f"re.{function.__name__}", arguments="re.DEBUG")  # it prints

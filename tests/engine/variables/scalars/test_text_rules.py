@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import collections
+import functools
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -202,3 +204,44 @@ def test_an_object_of_the_frame_takes_no_specification(how: str, cls: Any) -> No
         return x + 1, text
 
     assert_same_as_eager(program, torch.ones(2), calls=2, graphs=1, breaks=0)
+
+
+PATTERN = re.compile("[a-z]")
+MATCHED: list[str] = []
+
+
+def noted(match: re.Match[str]) -> str:
+    """A replacement that leaves a trace."""
+    MATCHED.append(match.group())
+    return match.group().upper()
+
+
+class Replaced(str):
+    """A class that makes the replacement."""
+
+    def __new__(cls, match: re.Match[str]) -> Replaced:
+        return super().__new__(cls, noted(match))
+
+
+REPLACEMENTS: dict[str, Any] = {
+    "function": noted, "lambda": lambda match: noted(match), "partial": functools.partial(noted), "class": Replaced,
+    "method of C": re.Match.group, "text": r"<\g<0>>",
+}  # fmt: skip
+SUBSTITUTIONS: dict[str, Callable[[Any, str], Any]] = {
+    "sub": lambda what, text: PATTERN.sub(what, text),
+    "subn": lambda what, text: PATTERN.subn(repl=what, string=text, count=1),
+    "re.sub": lambda what, text: re.sub(PATTERN, what, text),
+    "re.subn": lambda what, text: re.subn("b", what, text),
+}
+
+
+@pytest.mark.parametrize("replacement", REPLACEMENTS)
+def test_a_replacement_is_called_for_each_match_of_each_call(replacement: str) -> None:
+    """It is code of the program: it does not run while the graph is captured, and runs in later calls."""
+    what = REPLACEMENTS[replacement]
+
+    def program(x: torch.Tensor, text: str) -> Any:
+        return x + 1, [substitute(what, text) for substitute in SUBSTITUTIONS.values()], len(MATCHED)
+
+    then = [(torch.ones(2), "ab1"), (torch.ones(2), "q")]
+    assert_same_as_eager(program, torch.ones(2), "ab1", then=then, setup=MATCHED.clear, observe=MATCHED.copy)
