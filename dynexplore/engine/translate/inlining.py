@@ -27,7 +27,7 @@ from dynexplore.engine.variables.containers.sequence import TupleVariable
 from dynexplore.engine.variables.contract.base import Args, Kwargs, VariableTracker
 from dynexplore.engine.variables.contract.context import ObservedException
 from dynexplore.engine.variables.objects.exception import ExceptionVariable, exception_from_python, set_cause
-from dynexplore.engine.variables.scalars.constant import ConstantVariable
+from dynexplore.engine.variables.scalars.constant import ConstantVariable, constant_of
 
 if TYPE_CHECKING:
     from dynexplore.engine.translate.contract.interpreter import Interpreter
@@ -199,6 +199,7 @@ def _refuse(ctx: Interpreter, function: Any, args: Args, kwargs: Kwargs) -> NoRe
     code = function.code
     keyword_defaults = [name for name in _keyword_only(code) if function.keyword_default(ctx, name) is not None]
     twin = twin_of(code, function.default_count(), keyword_defaults)
+    twin.__qualname__ = constant_of(ctx, function.get_attribute(ctx, "__qualname__"), "a call with wrong arguments")
     try:
         twin(*[None] * len(args), **dict.fromkeys(kwargs))
     except TypeError as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import contextlib
+import dataclasses
 import itertools
 import types
 import warnings
@@ -166,3 +167,37 @@ def test_arguments_that_bind_have_no_error() -> None:
     for target, count, names in ((torch.no_grad, 0, ()), (TakesOnlyNames, 0, ("size",)), (_outcome, 1, ("args", "kwargs"))):
         assert argument_error(target, count, names) is None
     assert argument_error(len, 0, ()) is None
+
+
+def _named() -> Callable[..., Any]:
+    def inner(first: Any) -> Any:
+        return first
+
+    inner.__qualname__, inner.__name__ = "Given.name", "name"
+    return inner
+
+
+NAMED = _named()
+
+
+def test_a_refusal_names_the_function_as_it_is_called_now() -> None:
+    """The message begins with `__qualname__`, which may be written (dataclasses do), not with the name that the code has."""
+
+    @dataclasses.dataclass
+    class Row:
+        first: int
+
+    def said(function: Callable[..., Any], *args: Any) -> str:
+        try:
+            function(*args)
+        except TypeError as error:
+            return str(error)
+        return "taken"
+
+    def program(x: torch.Tensor, text: str) -> Any:
+        made = _named()
+        words = [said(made), said(NAMED, 1, 2), said(Row), said(Row, 1, 2)]
+        made.__qualname__ = text
+        return x + 1, [*words, said(made), made.__qualname__]
+
+    assert_same_as_eager(program, torch.ones(2), "ab", then=[(torch.ones(2), "cd")])
