@@ -57,6 +57,7 @@ from dynexplore.engine.translate.guard_compilation import compile_guards_and_wal
 from dynexplore.engine.translate.handlers.observed_end import RELEASED
 from dynexplore.engine.translate.nested_break import CallOfCallee, NestedBreakWriter
 from dynexplore.engine.translate.nested_frames import module_called, only_forwards_call, only_repeats
+from dynexplore.engine.translate.observed_return import observed_with_callees, refuse_observed_return
 from dynexplore.engine.translate.observed_unwinding import released_by_unwinding
 from dynexplore.engine.translate.resume import ResumeCode, resume_point
 from dynexplore.engine.translate.root_frame import RootFrame
@@ -152,6 +153,7 @@ class Translator:
             functools.partial(make_shape_env, depends_on_data=depends_on_data, is_size_oblivious=size_oblivious)
         )
         self.values = ValueBuilder(self)
+        self._observed = observed_with_callees(self.resume, request.values)
         self._build_frames(parsed)
         self.has_nested = False  # whether a callee was interpreted in which the graph might have ended
         self._steps_done = 0  # steps of the frames that nest
@@ -410,6 +412,7 @@ class Translator:
         if self.emitter is not None:
             self.emitter.inline_left(callee)
         assert callee.returned is not None
+        refuse_observed_return(self._observed[-len(callees)], callee, self.frames.running)
         caller.push(callee.returned.read(self))
 
     def _take_steps(self, frame: SymbolicFrame, thrown: VariableTracker | None) -> bool:
