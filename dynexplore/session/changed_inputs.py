@@ -22,6 +22,7 @@ from typing import Any
 import torch
 
 from dynexplore.engine.events import safe_repr
+from dynexplore.engine.value_text import value_text
 
 TENSOR_WORDS = ("shape", "dtype", "device", "requires_grad")
 DEVICES = ("cpu", "cuda", "meta", "mps")
@@ -61,7 +62,7 @@ def _leaves(path: str, value: Any, depth: int) -> Iterator[Input]:
         for key, part in parts:
             yield from _leaves(f"{path}[{key!r}]", part, depth + 1)
     else:
-        yield Input(path, "value" if _is_literal(value) else "object", safe_repr(value))
+        yield Input(path, "value" if _is_literal(value) else "object", value_text(value))
 
 
 def _is_literal(value: Any, depth: int = 0) -> bool:

@@ -132,6 +132,9 @@ def world_of(case: Case) -> World:
     modes: list[Any] = []
 
     def prepare(number: int, mode: str, change: str) -> tuple[Any, ...]:
+        if case.backend != "eager" and getattr(net.b, "grad_fn", None) is not None:
+            # the graph of the last call would be differentiated once more, which a compiled one refuses (DIFF19)
+            net.b = net.b.detach().requires_grad_()
         try:
             exec(change, names)
         except RuntimeError as error:  # a buffer may be an inference tensor by now, which refuses other values

@@ -20,8 +20,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import CodeType, FrameType
 from typing import Any
 
-import torch
-
 from dynexplore.engine import events as ev
 from dynexplore.engine import native
 from dynexplore.engine.config import config
@@ -33,13 +31,13 @@ from dynexplore.engine.native import Entry, FrameState, function_of
 from dynexplore.engine.policy.calling_line import caller_of, callers, calling_line, is_own_line
 from dynexplore.engine.policy.skip import is_about_one_function
 from dynexplore.engine.policy.trace_rules import is_of_the_program
-from dynexplore.engine.raw_attributes import is_a
 from dynexplore.engine.recorder import Recorder
 from dynexplore.engine.runtime.cache import CompiledEntry, Miss, also_failed, scope_of, slot_values, state_of
 from dynexplore.engine.runtime.decision import OF_A_GENERATOR, WAITS
 from dynexplore.engine.runtime.stores import Store
 from dynexplore.engine.translate.code_views import code_view
 from dynexplore.engine.translate.frame_stack import chain_of
+from dynexplore.engine.value_text import value_text
 
 # -- log lines -----------------------------------------------------------------------------------------------
 
@@ -162,16 +160,8 @@ def unsupported(graph_break: GraphBreak, code: CodeType, *, whole: bool) -> Unsu
 
 
 def value_view(value: Any, number: int, source: str = "") -> ev.ValueView:
-    """A live value as a record: a tensor's dtype, shape and device, a module's class, else its repr."""
-    kind = type(value).__qualname__
-    if is_a(value, torch.Tensor):
-        shape = ", ".join(map(str, value.shape))
-        text = f"{str(value.dtype).removeprefix('torch.')}[{shape}] {value.device}"
-    elif is_a(value, torch.nn.Module):
-        text = kind
-    else:
-        text = ev.safe_repr(value)
-    return ev.ValueView(number, kind, text, source)
+    """A live value as a record: its class, and its text, which is written without running code of the program."""
+    return ev.ValueView(number, type(value).__qualname__, value_text(value), source)
 
 
 # -- calls ---------------------------------------------------------------------------------------------------
@@ -294,9 +284,7 @@ def limit_reached(recorder: Recorder | None, frame: int, code: CodeType, limit: 
     """Record that the recompile limit is reached; `is_news`: for the first time for this code object."""
     if recorder is not None:
         function = code_view(code).qualname
-        recorder.record(
-            ev.CacheLimitReached(frame=frame, function=function, limit=limit, reason=reason, caller=calling_line())
-        )
+        recorder.record(ev.CacheLimitReached(frame=frame, function=function, limit=limit, reason=reason, caller=calling_line()))
     if is_news:
         skipped(recorder, code, f"recompile limit ({limit}) reached", frame)
 
