@@ -16,7 +16,7 @@ from dynexplore.engine.variables.contract.base import VariableTracker
 from dynexplore.second_opinion import opcode_checks
 from dynexplore.second_opinion.check_table import CHANGES
 from dynexplore.second_opinion.deferred_checks import StateBefore, as_read
-from dynexplore.second_opinion.large_containers import SMALL
+from dynexplore.second_opinion.large_containers import NO_TWIN, SMALL
 
 if TYPE_CHECKING:
     from dynexplore.engine.translate.symbolic_frame import SymbolicFrame
@@ -36,6 +36,8 @@ def state_before(frame: SymbolicFrame, step: Step, large: LargeContainers) -> St
         copy = _copy(tracker) if tracker.bulk() <= SMALL else _of_large(tracker, large)
         if copy is not None:
             state[tracker] = copy
+        elif tracker.container_type is not None:  # unread so far: after the step, its content is not that from before
+            state[tracker] = NO_TWIN
     return state
 
 

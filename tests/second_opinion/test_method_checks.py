@@ -181,3 +181,55 @@ def test_a_wrong_rule_of_a_method_is_flagged_at_its_call(
         found, step = first_of(recorded(program, torch.ones(2), *more))
     assert (found.where, step.op.removesuffix("_KW")) == ("step", "CALL")
     assert found.expected != found.actual
+
+
+class Pair:
+    def __init__(self, x: torch.Tensor) -> None:
+        self.a, self.b = x, x * 2
+
+
+class PairOfDict(dict[str, Any]):
+    def __init__(self, x: torch.Tensor) -> None:
+        super().__init__(key=x)
+        self.a, self.b = x, x * 2
+
+
+OF_ATTRIBUTES: dict[str, Callable[[dict[str, Any]], Any]] = {
+    "get": lambda d: d.get("a"),
+    "get_absent": lambda d: d.get("c"),
+    "getitem": lambda d: d["a"],
+    "in": lambda d: "a" in d,
+    "len": len,
+    "bool": bool,
+    "list": list,
+    "sorted": sorted,
+    "dict": dict,
+    "copy": lambda d: d.copy(),
+    "values": lambda d: list(d.values()),
+    "items": lambda d: list(d.items()),
+    "loop": lambda d: [key for key in d],
+    "loop_over_values": lambda d: [value for value in d.values()],
+    "next": lambda d: next(iter(d)),
+    "unpack": lambda d: {**d},
+    "or": lambda d: d | {"c": 1},
+    "equal": lambda d: d == {},
+    "equal_keys": lambda d: d.keys() == {"a"},
+    "pop": lambda d: d.pop("a"),
+    "setdefault": lambda d: d.setdefault("c", 1),
+    "update": lambda d: d.update(c=1),
+}
+
+
+@pytest.mark.parametrize("is_new", [True, False])
+@pytest.mark.parametrize("python_type", [Pair, PairOfDict])
+@pytest.mark.parametrize("name", OF_ATTRIBUTES)
+def test_no_operation_of_an_unread_dict_of_attributes_is_flagged(name: str, python_type: type[Any], is_new: bool) -> None:
+    """What a `__dict__` holds is not known to the check before it is read, which is not an empty dict."""
+
+    def program(x: torch.Tensor, pair: Any) -> Any:
+        pair = python_type(x) if is_new else pair
+        return OF_ATTRIBUTES[name](pair.__dict__), x + 1
+
+    x = torch.ones(2)
+    recording = recorded(program, x, None if is_new else python_type(x))
+    assert recording.graphs and recording.divergences == ()

@@ -119,7 +119,9 @@ class DictViewVariable(BuiltinValueVariable):
         build.writer.call_helper(lambda: build.writer.load_fast(name))
 
     def contents(self, most: int | None = None) -> Contents | None:
-        mapping: Contents = self.mapping.contents(most)
+        mapping: Contents | None = self.mapping.contents(most)
+        if mapping is None:
+            return None
         if self.part == "items":
             return Contents([TupleVariable(pair) for pair in mapping.items]) if mapping.live is None else None
         live = None if mapping.live is None else list(getattr(mapping.live, self.part)())

@@ -122,7 +122,7 @@ class InstanceDictVariable(DictVariable):
     # -- for those who watch: without guards
 
     def contents(self, most: int | None = None) -> Contents | None:
-        return Contents([] if self._entries is None else list(itertools.islice(self.entries.values(), most)))
+        return None if self._entries is None else Contents(list(itertools.islice(self.entries.values(), most)))
 
     def bulk(self) -> int:
         return len(self.owner.stored) + len(self.owner.live_dictionary() or {})
