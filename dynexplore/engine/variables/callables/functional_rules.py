@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from dynexplore.engine.provenance.guards import Identity
 from dynexplore.engine.provenance.sources import CallSource, Source
-from dynexplore.engine.raw_attributes import class_mro
+from dynexplore.engine.raw_attributes import class_mro, name_in_messages
 from dynexplore.engine.variables.callables.function import FunctionVariable, NestedFunctionVariable, is_unevaluated
 from dynexplore.engine.variables.containers.mapping import DictVariable, pairs_of
 from dynexplore.engine.variables.containers.sequence import TupleVariable
@@ -25,14 +25,14 @@ from dynexplore.engine.variables.contract.base import Args, Kwargs, VariableTrac
 from dynexplore.engine.variables.contract.build import builds
 from dynexplore.engine.variables.objects.builtin_value import NONE, BuiltinValueVariable
 from dynexplore.engine.variables.objects.object_rules import attribute_or_none
-from dynexplore.engine.variables.objects.type_lookup import raw_lookup
+from dynexplore.engine.variables.objects.type_lookup import defines, raw_lookup
 from dynexplore.engine.variables.operators import BINARY, COMPARE, binary, compare, unary
 from dynexplore.engine.variables.rules import rule
-from dynexplore.engine.variables.scalars.constant import ConstantVariable
+from dynexplore.engine.variables.scalars.constant import ConstantVariable, run_now
 from dynexplore.engine.variables.scalars.identity import identical
 from dynexplore.engine.variables.scalars.specialize import equal, specialize_bool, specialize_index
 from dynexplore.engine.variables.signatures import builtin, refuse_arguments
-from dynexplore.engine.variables.type_errors import raise_if_refused
+from dynexplore.engine.variables.type_errors import raise_if_refused, type_of
 
 if TYPE_CHECKING:
     from dynexplore.engine.variables.contract.context import TraceContext
@@ -52,8 +52,31 @@ for _symbol, _function in BINARY.items():
     _declare_binary(_symbol, _function, binary)
 for _symbol, _function in COMPARE.items():
     _declare_binary(_symbol, _function, compare)
-_declare_binary("+", operator.concat, binary)
-_declare_binary("+=", operator.iconcat, binary)
+
+
+def _declare_concatenation(symbol: str, function: Any) -> None:
+    """Unlike `+`, it is for sequences alone and asks no `__radd__` (Objects/abstract.c, PySequence_Concat)."""
+
+    @builtin(function)
+    def row(ctx: TraceContext, lhs: VariableTracker, rhs: VariableTracker, /) -> VariableTracker:
+        first, second = type_of(lhs), type_of(rhs)
+        if first is not None and not defines(first, "__getitem__"):
+            run_now(ctx, function, _nothing_like(first), None)  # raises
+        raise_if_refused(ctx, function, lhs, rhs)
+        if first not in _SEQUENCES or second is None or defines(second, "__radd__"):
+            arguments = f"{lhs.type_name()} and {rhs.type_name()}"
+            ctx.break_graph("DX205", function=f"operator.{function.__name__}", arguments=arguments)
+        return binary(ctx, symbol, lhs, rhs)
+
+
+def _nothing_like(kind: type[Any]) -> Any:
+    """An object that supports nothing, with the name that messages give for a type."""
+    return type(name_in_messages(kind), (), {})()
+
+
+_SEQUENCES = (list, tuple, str, bytes)
+for _symbol, _function in (("+", operator.concat), ("+=", operator.iconcat)):
+    _declare_concatenation(_symbol, _function)
 
 
 def _declare_unary(symbol: str, function: Any) -> None:
@@ -124,6 +147,9 @@ def _index(ctx: TraceContext, value: VariableTracker, /) -> VariableTracker:
 
 @builtin(operator.countOf)
 def _count_of(ctx: TraceContext, items: VariableTracker, item_to_count: VariableTracker, /) -> VariableTracker:
+    kind = type_of(items)
+    if kind is not None and not defines(kind, "__iter__") and not defines(kind, "__getitem__"):
+        run_now(ctx, operator.countOf, _nothing_like(kind), None)  # raises
     return ConstantVariable(sum(equal(ctx, item, item_to_count) for item in items.unpack(ctx)))
 
 

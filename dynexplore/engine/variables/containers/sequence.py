@@ -452,6 +452,8 @@ def _repeat(ctx: TraceContext, symbol: str, lhs: SequenceVariable, rhs: Variable
 
 
 def _repeat_swapped(ctx: TraceContext, symbol: str, lhs: VariableTracker, rhs: SequenceVariable) -> VariableTracker:
+    if not hasattr(lhs.python_type(), "__index__"):
+        raise_type_error(ctx, operator.mul, lhs, rhs, kind="DX304", operator="*", left=lhs.type_name(), right=rhs.type_name())
     return _times(rhs, _repeated(ctx, rhs, lhs))
 
 

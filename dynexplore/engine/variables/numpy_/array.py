@@ -22,6 +22,7 @@ from dynexplore.engine.aliasing.storage import storage_of
 from dynexplore.engine.graph.numpy_operators import IN_PLACE, numpy_operator, torch_numpy
 from dynexplore.engine.graph.unbacked_symints import captures_scalar_outputs
 from dynexplore.engine.provenance.sources import CallSource, ObjectSource, Source
+from dynexplore.engine.raw_attributes import name_in_messages
 from dynexplore.engine.variables.containers.ranges import SliceVariable
 from dynexplore.engine.variables.containers.sequence import ListVariable, TupleVariable
 from dynexplore.engine.variables.contract.base import Args, Kwargs, NotConstant, NotProxyable, VariableTracker
@@ -168,10 +169,10 @@ class ScalarVariable(ArrayVariable):
         ctx.raise_exception(TypeError, f"object of type {type(self.model).__name__!r} has no len()")
 
     def unpack(self, ctx: TraceContext) -> list[VariableTracker]:
-        ctx.raise_exception(TypeError, f"{type(self.model).__name__!r} object is not iterable")
+        ctx.raise_exception(TypeError, f"{name_in_messages(type(self.model))!r} object is not iterable")
 
     def set_item(self, ctx: TraceContext, key: VariableTracker, value: VariableTracker) -> None:
-        ctx.raise_exception(TypeError, f"{type(self.model).__name__!r} object does not support item assignment")
+        ctx.raise_exception(TypeError, f"{name_in_messages(type(self.model))!r} object does not support item assignment")
 
     def reconstruct(self, build: Reconstruction) -> None:
         build.call_helper(scalar_of, lambda: build.push_output(self.tensor.node))

@@ -22,7 +22,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from dynexplore.engine.provenance.sources import Source
-from dynexplore.engine.raw_attributes import class_dict, class_mro
+from dynexplore.engine.raw_attributes import class_dict, class_mro, name_in_messages
 from dynexplore.engine.variables.callables.function import BoundCMethodVariable, BoundMethodVariable, BuiltinVariable
 from dynexplore.engine.variables.containers.iterator import (
     TEXT_ITERATOR,
@@ -42,6 +42,7 @@ from dynexplore.engine.variables.objects.instance_attribute_guards import instan
 from dynexplore.engine.variables.objects.opaque import guard_identity
 from dynexplore.engine.variables.objects.type_lookup import (
     ClassAttribute,
+    defines,
     find,
     guard_on_absence,
     guard_on_class_of,
@@ -181,7 +182,7 @@ class UserObjectVariable(VariableTracker):
 
     def missing_attribute(self, ctx: TraceContext, name: str) -> VariableTracker:
         """Neither the class nor the object has the attribute."""
-        ctx.raise_exception(AttributeError, f"{self.cls.__name__!r} object has no attribute {name!r}")
+        ctx.raise_exception(AttributeError, f"{name_in_messages(self.cls)!r} object has no attribute {name!r}")
 
     def own_attribute(self, ctx: TraceContext, name: str) -> VariableTracker | None:
         """The attribute in the object's own `__dict__`, including what the frame stored there."""
@@ -298,12 +299,15 @@ class UserObjectVariable(VariableTracker):
         if attribute is not None and attribute.is_data_descriptor:
             self._delete_through(ctx, attribute)
         elif not self.has_own(ctx, name):
-            ctx.raise_exception(AttributeError, f"{self.cls.__name__!r} object has no attribute {name!r}")
+            ctx.raise_exception(AttributeError, f"{name_in_messages(self.cls)!r} object has no attribute {name!r}")
         else:
             self.forget(ctx, name)
 
     def _delete_through(self, ctx: TraceContext, attribute: ClassAttribute) -> None:
         if is_slot(attribute):
+            self.check_slot(ctx, attribute)
+            if self._is_empty(attribute.name):
+                ctx.raise_exception(AttributeError, attribute.name)  # PyMember_SetOne says no more than the name
             self.read_slot(ctx, attribute)
             self.forget(ctx, attribute.name)
         elif isinstance(attribute.raw, property) and attribute.raw.fdel is not None:
@@ -343,7 +347,10 @@ class UserObjectVariable(VariableTracker):
         made_for, name = slot.raw.__objclass__, slot.raw.__name__
         if made_for not in class_mro(self.cls):
             ctx.raise_exception(
-                TypeError, f"descriptor {name!r} for {made_for.__name__!r} objects doesn't apply to a {self.cls.__name__!r} object")
+                TypeError,
+                f"descriptor {name!r} for {name_in_messages(made_for)!r} objects "
+                f"doesn't apply to a {name_in_messages(self.cls)!r} object",
+            )
         if name != slot.name or made_for is not slot.owner:
             ctx.break_graph("DX303", name=slot.name, type=self.cls.__qualname__)
 
@@ -368,6 +375,12 @@ class UserObjectVariable(VariableTracker):
         make: Any = layout_of(self.cls).__new__
         run_now(ctx, slot.raw.__get__, make(self.cls))  # CPython's own message for an empty slot
         raise AssertionError(f"the new object has {name}")
+
+    def _is_empty(self, slot: str) -> bool:
+        """Whether the frame deleted what was in a slot, or made the object and has not filled it."""
+        if slot in self.stored:
+            return self.stored[slot] is None
+        return self.value is None and slot not in self._read
 
     # -- attributes and methods of the C base type
 
@@ -436,7 +449,7 @@ class UserObjectVariable(VariableTracker):
         if raw_lookup(ctx, self.cls, "__iter__") is None and self.special(ctx, "__getitem__") is not None:
             return ByIndexIteratorVariable(self)
         if raw_lookup(ctx, self.cls, "__iter__") is None:
-            ctx.raise_exception(TypeError, f"{self.cls.__name__!r} object is not iterable")
+            ctx.raise_exception(TypeError, f"{name_in_messages(self.cls)!r} object is not iterable")
         iterator = self._of_storage(ctx, "iteration").iterate(ctx)
         if isinstance(iterator, ItemsIteratorVariable) and issubclass(self.cls, str):
             return ItemsIteratorVariable(iterator.items, TEXT_ITERATOR)  # CPython's other one is for exact ASCII text
@@ -454,7 +467,7 @@ class UserObjectVariable(VariableTracker):
         method = self.special(ctx, "__next__")
         if method is None:
             if self.storage is None and raw_lookup(ctx, self.cls, "__next__") is None:
-                ctx.raise_exception(TypeError, f"{self.cls.__name__!r} object is not an iterator")
+                ctx.raise_exception(TypeError, f"{name_in_messages(self.cls)!r} object is not an iterator")
             ctx.break_graph("DX307", question="next()", type=self.type_name())
         return method.call(ctx, [], {})
 
@@ -492,13 +505,14 @@ class UserObjectVariable(VariableTracker):
 
     def delete_item(self, ctx: TraceContext, key: VariableTracker) -> None:
         if self._call_special(ctx, "__delitem__", key) is None:
-            self._subscriptable(ctx, "__delitem__").delete_item(ctx, key)
+            self._subscriptable(ctx, "__delitem__", key).delete_item(ctx, key)
 
-    def _subscriptable(self, ctx: TraceContext, method: str) -> VariableTracker:
+    def _subscriptable(self, ctx: TraceContext, method: str, key: VariableTracker | None = None) -> VariableTracker:
         if raw_lookup(ctx, self.cls, method) is None:
+            by_index = key is not None and defines(key.python_type(), "__index__")  # PySequence_DelItem words it in its own way
             words = {"__getitem__": "is not subscriptable", "__setitem__": "does not support item assignment",
-                     "__delitem__": "doesn't support item deletion"}
-            ctx.raise_exception(TypeError, f"{self.cls.__name__!r} object {words[method]}")
+                     "__delitem__": "doesn't support item deletion" if by_index else "does not support item deletion"}
+            ctx.raise_exception(TypeError, f"{name_in_messages(self.cls)!r} object {words[method]}")
         return self._of_storage(ctx, method)
 
     def call(self, ctx: TraceContext, args: Args, kwargs: Kwargs) -> VariableTracker:
@@ -507,7 +521,7 @@ class UserObjectVariable(VariableTracker):
             ctx.frames.forward_call(self, method)
             return method.call(ctx, args, kwargs)
         if not has_name(ctx, self.cls, "__call__"):
-            ctx.raise_exception(TypeError, f"{self.cls.__name__!r} object is not callable")
+            ctx.raise_exception(TypeError, f"{name_in_messages(self.cls)!r} object is not callable")
         return super().call(ctx, args, kwargs)
 
     def hash_key(self, ctx: TraceContext) -> object:
@@ -536,7 +550,7 @@ class UserObjectVariable(VariableTracker):
         """Call a special method; None if there is none. `refusal`: CPython's message if the class disabled it (`= None`)."""
         method = self.special(ctx, name)
         if refusal and method is not None and method.is_constant() and method.as_constant() is None:
-            ctx.raise_exception(TypeError, f"{self.cls.__name__!r} object {refusal}")
+            ctx.raise_exception(TypeError, f"{name_in_messages(self.cls)!r} object {refusal}")
         return method.call(ctx, args, {}) if method is not None else None
 
     def _of_storage(self, ctx: TraceContext, question: str) -> VariableTracker:

@@ -18,8 +18,10 @@ from collections.abc import Iterable
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, NoReturn
 
+import torch
+
 from dynexplore.engine.provenance.sources import Source
-from dynexplore.engine.raw_attributes import class_mro
+from dynexplore.engine.raw_attributes import class_mro, name_in_messages
 from dynexplore.engine.variables.contract.base import VariableTracker
 from dynexplore.engine.variables.contract.build import builds
 from dynexplore.engine.variables.contract.context import ObservedException
@@ -241,10 +243,10 @@ def _example(value: VariableTracker) -> Any:
     if cls in _EMPTY:
         return cls()
     below = next((base for base in _EMPTY if issubclass(cls, base)), object)
-    return type(cls.__name__, (below,), {})()
+    return type(name_in_messages(cls), (below,), {})()
 
 
-_EMPTY = (list, tuple, dict, set, frozenset)
+_EMPTY = (torch.Size, list, tuple, dict, set, frozenset)
 
 
 def _of_content(ctx: TraceContext, symbol: str, objects: Pair, contents: Pair) -> VariableTracker:

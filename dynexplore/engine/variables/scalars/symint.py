@@ -128,23 +128,29 @@ def wrap_number(ctx: TraceContext, node: torch.fx.Node, value: Any) -> VariableT
 
 
 def _operate(ctx: TraceContext, symbol: str, left: VariableTracker, right: VariableTracker) -> VariableTracker:
+    written = symbol  # which a TypeError names
     if symbol in BINARY and symbol.endswith("="):
         symbol = symbol[:-1]
+    if symbol in _OF_INTEGERS and float in (left.python_type(), right.python_type()):
+        return _node(ctx, written, left, right)  # raises, whatever the number
     if symbol in ("&", "|", "^") and left.python_type() is bool and right.python_type() is bool and not _have_hints(left, right):
         return _node(ctx, symbol, left, right)  # which yields a truth value again
     left, right = _bool_as_int(ctx, left), _bool_as_int(ctx, right)
     if not (isinstance(left, SymbolicNumberVariable) or isinstance(right, SymbolicNumberVariable)):
-        return _with_constants(ctx, symbol, left, right)
+        return _with_constants(ctx, written, left, right)
     if not (_is_reasoned_about(symbol, left) and _is_reasoned_about(symbol, right)):
-        return _with_constants(ctx, symbol, left, right)
+        return _with_constants(ctx, written, left, right)
     if _is_whole_constant(left) and _is_whole_constant(right):
-        return _with_constants(ctx, symbol, left, right)
+        return _with_constants(ctx, written, left, right)
     if _have_hints(left, right) and not _agrees_with_python(ctx, symbol, left, right):
-        return _with_constants(ctx, symbol, left, right)
+        return _with_constants(ctx, written, left, right)
     left, right = _as_number(left, right), _as_number(right, left)
     if symbol in ("<<", ">>"):
         return _shift(ctx, symbol, left, right)
     return _power(ctx, left, right) if symbol == "**" else _node(ctx, symbol, left, right)
+
+
+_OF_INTEGERS = frozenset({"<<", ">>", "&", "|", "^"})
 
 
 def _bool_as_int(ctx: TraceContext, value: VariableTracker) -> VariableTracker:
@@ -298,8 +304,6 @@ def _shift(ctx: TraceContext, symbol: str, left: VariableTracker, right: Variabl
     """`left << right`. A shift by a symbol becomes a product with a power of 2, because torch 2.11 has no symbolic shift; so does
     one by 63 bits or more, because sympy's own power of 2 is then infinite.
     """
-    if float in (left.python_type(), right.python_type()):
-        return _node(ctx, symbol, left, right)  # raises, whatever the number
     negative = _compared_to_zero(ctx, right, "<")
     if negative:
         return _with_constants(ctx, symbol, left, right)  # raises

@@ -37,7 +37,7 @@ from dynexplore.engine.variables.contract.build import builds
 from dynexplore.engine.variables.objects.exception import ExceptionVariable, is_worded_by_its_arguments, remade
 from dynexplore.engine.variables.objects.type_lookup import defines, guard_on_name_of, guard_on_names, peek
 from dynexplore.engine.variables.objects.user_object import UserObjectVariable
-from dynexplore.engine.variables.operators import binary_rule
+from dynexplore.engine.variables.operators import BINARY, binary_rule
 from dynexplore.engine.variables.rules import method, rule, rule_for
 from dynexplore.engine.variables.scalars.constant import ConstantVariable, computed, run_now
 from dynexplore.engine.variables.scalars.enumeration import EnumVariable
@@ -322,14 +322,14 @@ def _join(ctx: TraceContext, self: ConstantVariable, iterable: VariableTracker, 
     return computed(ctx, self.value.join, [specialize(item) for item in items])
 
 
-@binary_rule(ConstantVariable, TensorVariable, "%", rank=19)
+@binary_rule(ConstantVariable, TensorVariable, "%", "%=", rank=19)
 def _percent_tensor(ctx: TraceContext, symbol: str, left: ConstantVariable, right: TensorVariable) -> VariableTracker:
     if isinstance(left.value, (str, bytes)):
         ctx.break_graph("DX103", operation="%")
     return ctx.operation("call_function", operator.mod, [left, right], {})
 
 
-@binary_rule(ConstantVariable, VariableTracker, "%", rank=60)
+@binary_rule(ConstantVariable, VariableTracker, "%", "%=", rank=60)
 def percent(ctx: TraceContext, symbol: str, left: VariableTracker, right: VariableTracker) -> VariableTracker:
     """`text % values`: the items of any tuple, including subclasses; a str is a single value and never a mapping, including
     subclasses (unicodeobject.c, PyUnicode_Format). Bytes formatting reads a value's buffer, so no substitute can be used.
@@ -339,7 +339,7 @@ def percent(ctx: TraceContext, symbol: str, left: VariableTracker, right: Variab
         ctx.break_graph("DX304", operator=symbol, left="bytes", right=right.type_name())
     values = storage if storage is not None and issubclass(cls, tuple) else right
     shape = shape_of(ctx, values)
-    return computed(ctx, operator.mod, text, (shape,) if issubclass(cls, str) else shape)
+    return computed(ctx, BINARY[symbol], text, (shape,) if issubclass(cls, str) else shape)
 
 
 # -- regular expressions ----------------------------------------------------------------------------------------------

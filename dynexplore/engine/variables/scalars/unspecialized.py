@@ -287,7 +287,7 @@ def _operate(ctx: TraceContext, symbol: str, left: VariableTracker, right: Varia
             return deferred(ctx, BINARY[plain], [left, right], f"({{}} {plain} {{}})")
         if kinds == {False} and plain == "+":
             return deferred(ctx, operator.add, [left, right], "({} + {})")
-    return computed(ctx, BINARY.get(plain) or COMPARE[plain], left.as_constant(), right.as_constant())
+    return computed(ctx, BINARY.get(symbol) or COMPARE[symbol], left.as_constant(), right.as_constant())
 
 
 def _may_overflow(symbol: str, left: VariableTracker, right: VariableTracker) -> bool:
