@@ -12,6 +12,7 @@ Out: `value_text`, at most `limit` characters.
 from __future__ import annotations
 
 import collections
+import contextlib
 import datetime
 import decimal
 import enum
@@ -26,7 +27,16 @@ from typing import Any
 import torch
 
 from dynexplore.engine.events import clip, safe_repr, without_addresses
-from dynexplore.engine.raw_attributes import class_dict, class_module, class_mro, instance_dict, is_a, module_name
+from dynexplore.engine.raw_attributes import (
+    class_dict,
+    class_module,
+    class_mro,
+    has_plain_dict,
+    instance_dict,
+    is_a,
+    is_c_type,
+    module_name,
+)
 
 __all__ = ["value_text"]
 
@@ -59,11 +69,14 @@ def value_text(value: object, limit: int = 240) -> str:
     '{<Loud object>: <Loud object>}'
     """
     parts, length = [], 0
-    for part in _parts(value, limit, _DEEPEST):
-        parts.append(part)
-        length += len(part)
-        if length > 2 * limit:
-            break
+    try:
+        for part in _parts(value, limit, _DEEPEST):
+            parts.append(part)
+            length += len(part)
+            if length > 2 * limit:
+                break
+    except Exception as error:  # a container that another thread changes, a tensor without a shape: the program has to go on
+        parts.append(f"<{type(error).__name__}>")
     return clip("".join(parts), limit)
 
 
@@ -191,9 +204,9 @@ def _namespace(value: types.SimpleNamespace, limit: int, depth: int) -> Iterator
 
 
 def _enum_member(value: enum.Enum, limit: int, depth: int) -> Iterator[str]:
-    own = instance_dict(value)
-    name = own.get("_name_")
-    yield f"{type(value).__qualname__}.{name}" if type(name) is str else f"{type(value).__qualname__}({own.get('_value_')})"
+    own = dict(_own_fields(value))
+    name, number = own.get("_name_"), own.get("_value_")
+    yield f"{type(value).__qualname__}.{name}" if type(name) is str else f"{type(value).__qualname__}({value_text(number, limit)})"
 
 
 def _size(value: torch.Size, limit: int, depth: int) -> Iterator[str]:
@@ -226,8 +239,16 @@ def _object(value: Any, limit: int, depth: int) -> Iterator[str]:
         yield without_addresses(object.__repr__(value))
 
 
-def _own_fields(value: object) -> list[tuple[str, Any]]:
-    return [(name, item) for name, item in dict.items(instance_dict(value)) if type(name) is str]
+def _own_fields(value: object) -> Iterator[tuple[str, Any]]:
+    """What is in the object's `__dict__` and in its slots."""
+    cls = type(value)
+    for base in reversed(class_mro(cls)):
+        for name, descriptor in class_dict(base).items():
+            if type(descriptor) is types.MemberDescriptorType and not is_c_type(base):
+                with contextlib.suppress(AttributeError):  # an empty slot
+                    yield name, descriptor.__get__(value, cls)
+    if has_plain_dict(cls):
+        yield from ((name, item) for name, item in dict.items(instance_dict(value)) if type(name) is str)
 
 
 def _is_generated_repr(method: Any) -> bool:

@@ -38,6 +38,31 @@ class Pair:
     right: Any
 
 
+@dataclasses.dataclass(slots=True)
+class Slots:
+    """A dataclass without a `__dict__`."""
+
+    left: Any
+    right: Any
+
+
+@dataclasses.dataclass(frozen=True)
+class OwnText:
+    """A dataclass whose repr is the program's."""
+
+    left: Any
+
+    def __repr__(self) -> str:
+        return "own"
+
+
+class Shape(enum.IntFlag):
+    """Members that are numbers."""
+
+    ROUND = 1
+    FLAT = 2
+
+
 Point = collections.namedtuple("Point", "x y")
 
 TEXTS: list[tuple[object, str]] = [
@@ -48,7 +73,9 @@ TEXTS: list[tuple[object, str]] = [
     (frozenset(), "frozenset()"), (frozenset({1}), "frozenset({1})"), ({}, "{}"), ({"a": (1,)}, "{'a': (1,)}"),
     (collections.OrderedDict(a=1), "OrderedDict({'a': 1})"), (collections.Counter("aab"), "Counter({'a': 2, 'b': 1})"),
     (collections.deque([1, 2]), "deque([1, 2])"), (slice(1, None), "slice(1, None, None)"), (ValueError(1), "ValueError(1)"),
-    (Color.RED, "Color.RED"), (Pair(1, "b"), "Pair(left=1, right='b')"), (Point(1, 2), "Point(x=1, y=2)"),
+    (Color.RED, "Color.RED"), (Shape.FLAT, "Shape.FLAT"),
+    (Pair(1, "b"), "Pair(left=1, right='b')"), (Slots(1, None), "Slots(left=1, right=None)"), (OwnText(1), f"<{__name__}.OwnText object>"),
+    (Point(1, 2), "Point(x=1, y=2)"),
     (types.SimpleNamespace(a=1), "namespace(a=1)"),
     (functools.partial(max, 1, key=2), "partial(<built-in function max>, 1, key=2)"),
     (int, "<class 'int'>"), (object(), "<object object>"), (types, "<module 'types'>"),

@@ -93,7 +93,6 @@ THEMES: dict[str, tuple[str, ...]] = {
     "engine/variables/modes": ("engine/variables/modes/test_protocol",),
     "engine/variables/numpy_": ("engine/variables/numpy_/test_array", "properties/test_array_programs"),
     "engine/variables/objects": ("engine/variables/objects/test_user_object", "engine/variables/test_model_code"),
-    "engine/variables/operators": ("engine/variables/test_rules", "engine/variables/objects/test_user_object"),
     "engine/variables/all_rows": ("engine/translate/test_translator",),
     "engine/variables/scalars": ("engine/variables/test_rules", "engine/translate/test_translator"),
     "engine/variables/scalars/minmax": ("engine/translate/test_unreconstructible",),
