@@ -118,6 +118,14 @@ _DTYPE = re.compile(r"changed from ((?:u?int|float|bfloat|complex)\d+\w*|bool) t
 _OF_PROCESS = re.compile(r"thread|dtype|determin|tf32|reduc|precision")
 
 
+def _bounds_a_range(reason: Reason) -> bool:
+    """Whether the line that relied on a number passes it to `range`, which needs its value: neither a symbol nor a tensor helps."""
+    place = reason.needed_at
+    if place is None or not _is_number(reason, int):
+        return False
+    return re.search(rf"\brange\((?:[^()]|\([^()]*\))*(?<![\w.]){re.escape(reason.source)}(?![\w.])", place.code) is not None
+
+
 def _is_dtype(reason: Reason) -> bool:
     return reason.kind in ("TENSOR_MATCH", "torch tensor") and _DTYPE.fullmatch(reason.change.happened) is not None
 
@@ -281,6 +289,10 @@ ALIKE = "Pass inputs with the same properties every time, or compile a function 
 BREAK_FIRST = "Fixing the preceding graph break also removes this recompile, unless the inputs change as well."
 BREAK_FIRST_OF_MANY = BREAK_FIRST.replace("this recompile", "these recompiles")
 KEEP_OR_TENSOR = "Pass the same `SOURCE` in every call, or pass it as a tensor."
+OF_A_RANGE = (
+    "`range` needs the value of `SOURCE`: loop over the same range in every call and use `SOURCE` inside the loop, "
+    "or compile only the body of the loop."
+)
 SAME_OR_TENSOR = "Each new value recompiles: pass the same value every time, or pass a tensor."
 MODULE_INT = f"Set `{_OF_INT[0].text}`, or store `SOURCE` as a tensor: an int of a module is a constant in the graph."
 SAME_TEXT = "Each new value recompiles: branch on `SOURCE` outside the compiled function, and compile what each branch calls."
@@ -385,6 +397,7 @@ ROWS: tuple[Row, ...] = (
     Row("None", lambda r: r.expected == "None" and _is_attribute(r),
         "Set `SOURCE` before the first call, so that it is never None."),
     Row("optional", lambda r: "None" in (r.expected, r.actual), f"{NO_ACTION} if `SOURCE` is optional: {_EACH}.", costs=_TWO),
+    Row("range", _bounds_a_range, OF_A_RANGE),
     Row("number", lambda r: r.kind in NUMBERS and "varies" in r.facts and r.engine == DYNEXPLORE,
         f"{NO_ACTION}: the new version accepts any value of `SOURCE`.", SAME_OR_TENSOR),
     Row("varying-int", lambda r: r.kind in NUMBERS and "varies" in r.facts and not _is_number(r, float),
@@ -590,7 +603,7 @@ _CONSTANT = "Keep the value in the guard constant;"
 def _way_to_stay_below(reason: Reason) -> str:
     """The advice on one reason, SOURCE for its subject; it ends in a semicolon if raising the limit is an alternative."""
     row = row_of(reason)
-    if row.id in ("layout", "dtype", "int-attribute", "float-attribute", "hook", "module-int", "constant-in-graph", "growing"):
+    if row.id in ("layout", "dtype", "int-attribute", "float-attribute", "hook", "module-int", "constant-in-graph", "growing", "range"):
         return advice_for_many(reason)
     if row.id == "function":
         return "Compile the functions passed as SOURCE, not their caller, which recompiles for each of them."

@@ -458,13 +458,22 @@ class E(enum.Enum):
 def f(x, e): return x * e.value
 calls = [(torch.ones(2), e) for e in (E.A, E.B, E.A)]
 """, ""),
-    "int": ("dynexplore", """
-def f(x, n):
-    for _ in range(n): x = x + 1
+    "range": ("torch.compile", """
+def f(x, start):
+    for i in range(start, start + 3): x = x + i
     return x
+calls = [(torch.ones(2), start) for start in (2, 3, 4, 5)]
+""", """
+def f(x, start):
+    for i in range(3): x = x + (start + i)
+    return x
+calls = [(torch.ones(2), start) for start in (2, 3, 4, 5)]
+"""),
+    "int": ("dynexplore", """
+def f(x, n): return x * [2, 3, 4, 5][n]
 calls = [(torch.ones(2), n) for n in (1, 2, 3)]
 """, """
-def f(x, n): return x + n
+def f(x, n): return x * torch.tensor([2, 3, 4, 5])[n]
 calls = [(torch.ones(2), torch.tensor(n)) for n in (1, 2, 3)]
 """),
     "module-int": ("torch.compile", """
