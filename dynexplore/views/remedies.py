@@ -598,12 +598,15 @@ def _ways_to_stay_below(reasons: Sequence[Reason], setting: str) -> str:
 
 
 _CONSTANT = "Keep the value in the guard constant;"
+_SAME_AT_LIMIT = (
+    "layout", "dtype", "int-attribute", "float-attribute", "hook", "module-int", "constant-in-graph", "growing", "range",
+)  # fmt: skip
 
 
 def _way_to_stay_below(reason: Reason) -> str:
     """The advice on one reason, SOURCE for its subject; it ends in a semicolon if raising the limit is an alternative."""
     row = row_of(reason)
-    if row.id in ("layout", "dtype", "int-attribute", "float-attribute", "hook", "module-int", "constant-in-graph", "growing", "range"):
+    if row.id in _SAME_AT_LIMIT:
         return advice_for_many(reason)
     if row.id == "function":
         return "Compile the functions passed as SOURCE, not their caller, which recompiles for each of them."

@@ -110,6 +110,7 @@ def test_explorer(tmp_path: Path) -> None:
     assert row["file KB"] <= 500
 
 
+@pytest.mark.soak
 def test_explorer_in_jupyterlab(tmp_path: Path) -> None:
     """The same in a notebook: what the kernel takes is a part of the first view, and keys that are pressed lead to paints."""
     row, total = rows_of("explorer", tmp_path, "--jupyterlab", "--models", "2000")

@@ -23,6 +23,8 @@ from browser.system_browser import chromium
 
 PICTURES = Path(os.environ["DYNEXPLORE_SCREENSHOTS"]) if os.environ.get("DYNEXPLORE_SCREENSHOTS") else None
 TUTORIALS = sorted(NOTEBOOKS.glob("*.ipynb"))
+IN_EACH_RUN = ("01", "05", "08")
+"""The tutorials that each run of the tests opens in JupyterLab, for a minute each: `make soak` opens all, nbval runs all cells."""
 
 TOY = """
 import torch, dynexplore
@@ -87,7 +89,10 @@ def keep_pictures(notebook: NotebookPage, pictures: Path, pictured: set[str]) ->
             section.screenshot(path=pictures / "panes" / f"{name}.png")
 
 
-@pytest.mark.parametrize("tutorial", TUTORIALS, ids=lambda path: path.name[:2])
+@pytest.mark.parametrize(
+    "tutorial",
+    [pytest.param(path, marks=() if path.name[:2] in IN_EACH_RUN else pytest.mark.soak, id=path.name[:2]) for path in TUTORIALS],
+)
 def test_a_tutorial_runs_to_its_end(lab: Lab, tutorial: Path, pictured: set[str]) -> None:
     """Every cell runs, none fails, nothing is asked of another host, every explorer is there and steps.
 
@@ -396,6 +401,7 @@ def test_axe_finds_nothing_serious(lab: Lab, theme: str) -> None:
 ROOT = ".jp-OutputArea-output .dynexplore"
 
 
+@pytest.mark.soak
 def test_axe_would_find_something_in_jupyterlab(lab: Lab) -> None:
     """A button without a name and text that cannot be read are found inside the explorer; nowhere else is looked."""
     with lab.opened([BEFORE, CELL]) as notebook:

@@ -105,7 +105,7 @@ def test_the_assets_name_no_host_and_make_no_markup() -> None:
 
 SHEETS = [FOLDER / "page.css", *sorted((FOLDER / "panes").glob("*.css"))]
 TOKEN = re.compile(r"--dynx-[\w-]+: [^;]*;")
-SPACES = {0, 1, 2, 4, 6, 8, 12, 16, 24, 66}  # 66: what stands under a line of the source begins where its code begins
+SPACES = {0, 1, 2, 4, 6, 8, 12, 16, 24, 72}  # 72: what stands under a line of the source begins where its code begins
 PIECES = re.compile(r"\.dynx-piece-\d \{ border-color: #\w{6}; \}")  # views/dot.py draws the borders of a diagram's boxes in these
 
 

@@ -153,7 +153,7 @@ class Translator:
             functools.partial(make_shape_env, depends_on_data=depends_on_data, is_size_oblivious=size_oblivious)
         )
         self.values = ValueBuilder(self)
-        self._observed = observed_with_callees(self.resume, request.values)
+        self.effects.ends_with_callees = observed_with_callees(self.resume, request.values)
         self._build_frames(parsed)
         self.has_nested = False  # whether a callee was interpreted in which the graph might have ended
         self._steps_done = 0  # steps of the frames that nest
@@ -412,7 +412,7 @@ class Translator:
         if self.emitter is not None:
             self.emitter.inline_left(callee)
         assert callee.returned is not None
-        refuse_observed_return(self._observed[-len(callees)], callee, self.frames.running)
+        refuse_observed_return(self.effects.ends_with_callees[-len(callees)], callee, self.frames.running)
         caller.push(callee.returned.read(self))
 
     def _take_steps(self, frame: SymbolicFrame, thrown: VariableTracker | None) -> bool:

@@ -46,5 +46,9 @@ class FrameEffects:
     """Whether the program called `is_compiling()`: it may have taken a branch that eager does not take."""
     transient_break_guards: list[Callable[[TraceContext], None]] = field(default_factory=list)
     """Each installs a guard, in the next attempt, on the state that makes this frame break temporarily."""
+    ends_with_callees: list[list[tuple[type[Any], frozenset[str]]]] = field(default_factory=list)
+    """For each callee in which a resume function resumes: the classes of objects whose end the program observes when the callee
+    returns, and the parameters that hold them.
+    """
     cleanup_callbacks: list[Callable[[], object]] = field(default_factory=list)
     """Called when the attempt is over: they break reference cycles that hold the program's objects."""

@@ -17,7 +17,6 @@ In: a live object and its source, or a class. Out: the results of its attributes
 
 from __future__ import annotations
 
-import sys
 import types
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -76,7 +75,14 @@ def _is_written_by_hand(method: Any) -> bool:
     return isinstance(method, types.FunctionType) and method.__code__.co_filename != "<string>"
 
 
-_NO_DICT = " and no __dict__ for setting new attributes"
+class _Slots:
+    __slots__ = ()
+
+
+try:
+    del _Slots().name  # type: ignore[attr-defined]
+except AttributeError as refusal:
+    _NO_DICT = str(refusal).partition("'name'")[2]  # what this Python says of an object without a `__dict__`, from 3.13 on
 
 
 class UserObjectVariable(VariableTracker):
@@ -311,7 +317,7 @@ class UserObjectVariable(VariableTracker):
     def _without_dict(self, ctx: TraceContext) -> str:
         """What 3.13 and later say more of an object that has no `__dict__` (Objects/object.c, _PyObject_GenericSetAttrWithDict)."""
         hooked = any(self._attribute_hook(ctx, name) is not None for name in ("__delattr__", "__setattr__"))
-        return _NO_DICT if sys.version_info >= (3, 13) and not self.cls.__dictoffset__ and not hooked else ""
+        return _NO_DICT if not self.cls.__dictoffset__ and not hooked else ""
 
     def _delete_through(self, ctx: TraceContext, attribute: ClassAttribute) -> None:
         if is_slot(attribute):
