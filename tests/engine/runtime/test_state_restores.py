@@ -229,7 +229,7 @@ def test_a_wrong_array_is_told() -> None:
 
         return run
 
-    diagnosis = dynexplore.diagnose(f, torch.ones(2), backend=adds_more, engine="dynexplore")
+    diagnosis = dynexplore.diagnose(f, torch.ones(2), backend=adds_more, engine="torch.compile")
     assert diagnosis.failing is not None and "`held`" in diagnosis.failing.failure
 
 
