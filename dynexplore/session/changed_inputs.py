@@ -22,7 +22,7 @@ from typing import Any
 import torch
 
 from dynexplore.engine.events import safe_repr
-from dynexplore.engine.value_text import value_text
+from dynexplore.engine.runtime.value_text import value_text
 
 TENSOR_WORDS = ("shape", "dtype", "device", "requires_grad")
 DEVICES = ("cpu", "cuda", "meta", "mps")

@@ -178,8 +178,8 @@ class CheckedCalls:
             difference = _difference(eager, value, error, (args, kwargs), start)
             self.random += eager.is_random
             if difference is not None:
-                now = CallSnapshot(original, args, kwargs)
-                self._report(name, number, difference, target, start, now, error is not None)
+                snapshot = functools.partial(CallSnapshot, original, args, kwargs)
+                self._report(name, number, difference, target, start, snapshot, error is not None)
         finally:
             self._is_inside = False
         if error is not None:
@@ -187,15 +187,22 @@ class CheckedCalls:
         return value
 
     def _report(
-        self, name: str, number: int, difference: Difference, target: Any, start: CallSnapshot, now: CallSnapshot, raised: bool
+        self,
+        name: str,
+        number: int,
+        difference: Difference,
+        target: Any,
+        start: CallSnapshot,
+        snapshot: Callable[[], CallSnapshot],
+        raised: bool,
     ) -> None:
-        """Find the operator in further runs from the same start, and restore what the real call has changed: the state `now`."""
+        """Find the operator in further runs from the same start, and restore what the real call has changed, by a `snapshot`."""
         if any(wrong.function == name for wrong in self.wrong):
             self.wrong.append(WrongCall(name, number, difference, None))
             return
         operator = None
         if not raised:
-            with self._unwatched(), _undisturbed(now):
+            with self._unwatched(), _undisturbed(snapshot()):
                 operator = wrong_operator(target, start)
         self.wrong.append(WrongCall(name, number, difference, operator))
 

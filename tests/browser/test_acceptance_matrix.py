@@ -48,25 +48,25 @@ def seen(page: Page, key: str) -> dict[str, Any]:
     """What is wrong with the view that this key opens."""
     page.keyboard.press(key)
     page.wait_for_timeout(50)
-    found = {"cut": page.evaluate(CUT), "small": page.evaluate(DRAWN), "clipped": page.evaluate(CLIPPED)}
+    problems = {"cut": page.evaluate(CUT), "small": page.evaluate(DRAWN), "clipped": page.evaluate(CLIPPED)}
     drawing, behind = EDGES.get(key, ("", ""))
     if drawing and page.locator(drawing).count():
-        found["edges"] = page.evaluate(behind)
+        problems["edges"] = page.evaluate(behind)
     if key != "2":  # the story shows instructions and the program's own text
-        found["names"] = page.evaluate(f"() => [...(dynexplore.root.innerText.match({INTERNAL}g) ?? [])]")
-    return {name: wrong for name, wrong in found.items() if wrong}
+        problems["names"] = page.evaluate(f"() => [...(dynexplore.root.innerText.match({INTERNAL}g) ?? [])]")
+    return {name: wrong for name, wrong in problems.items() if wrong}
 
 
-def moved(page: Page) -> list[Any]:
+def moved(page: Page) -> list[str]:
     """Keys of the story after which a pane stands elsewhere."""
     page.keyboard.press("2")
     page.keyboard.press("Home")
     before = page.evaluate(PLACES)
-    found = []
+    moving: list[str] = []
     for key in [*["ArrowRight"] * 8, "b", "End"]:
         page.keyboard.press(key)
-        found += [key] if page.evaluate(PLACES) != before else []
-    return found
+        moving += [key] if page.evaluate(PLACES) != before else []
+    return moving
 
 
 @pytest.mark.parametrize("theme", THEMES)
@@ -85,4 +85,4 @@ def test_every_view_at_every_size(opened: Opened, name: str, theme: str) -> None
     for key in "12345":
         page.keyboard.press(key)
         wrong["axe", key] = found_by_axe(page, ".dynexplore")
-    assert {place: found for place, found in wrong.items() if found} == {}
+    assert {place: problems for place, problems in wrong.items() if problems} == {}

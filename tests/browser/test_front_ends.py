@@ -134,7 +134,7 @@ def test_marimo(app: tuple[str, str], browser: Browser) -> None:
     page = browser.new_page(viewport={"width": 1440, "height": 900})
     errors: list[str] = []
     page.on("pageerror", lambda error: errors.append(str(error)))
-    page.on("console", lambda said: errors.append(said.text) if said.type == "error" else None)
+    page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
     visit(page, address)
     code = page.locator(".cm-content")
     if command == "edit":

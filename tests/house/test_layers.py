@@ -37,7 +37,6 @@ LAYERS = {
     "dynexplore.engine.bytecode": 10,
     "dynexplore.engine.native": 10,
     "dynexplore.engine.raw_attributes": 11,
-    "dynexplore.engine.value_text": 12,
     # what tensors and nodes alias: facts that the graph being built needs, too
     **dict.fromkeys((f"dynexplore.engine.aliasing.{name}" for name in ("storage", "stale_views")), 11),
     **dict.fromkeys((f"dynexplore.engine.aliasing.{name}" for name in ("mutation", "autograd_graph", "metadata")), 12),

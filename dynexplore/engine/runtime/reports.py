@@ -35,9 +35,9 @@ from dynexplore.engine.recorder import Recorder
 from dynexplore.engine.runtime.cache import CompiledEntry, Miss, also_failed, scope_of, slot_values, state_of
 from dynexplore.engine.runtime.decision import OF_A_GENERATOR, WAITS
 from dynexplore.engine.runtime.stores import Store
+from dynexplore.engine.runtime.value_text import value_text
 from dynexplore.engine.translate.code_views import code_view
 from dynexplore.engine.translate.frame_stack import chain_of
-from dynexplore.engine.value_text import value_text
 
 # -- log lines -----------------------------------------------------------------------------------------------
 
@@ -284,7 +284,9 @@ def limit_reached(recorder: Recorder | None, frame: int, code: CodeType, limit: 
     """Record that the recompile limit is reached; `is_news`: for the first time for this code object."""
     if recorder is not None:
         function = code_view(code).qualname
-        recorder.record(ev.CacheLimitReached(frame=frame, function=function, limit=limit, reason=reason, caller=calling_line()))
+        recorder.record(
+            ev.CacheLimitReached(frame=frame, function=function, limit=limit, reason=reason, caller=calling_line())
+        )
     if is_news:
         skipped(recorder, code, f"recompile limit ({limit}) reached", frame)
 

@@ -217,20 +217,20 @@ def test_arguments_that_hold_state(kind: str) -> None:
 
 def test_a_wrong_array_is_told() -> None:
     """A backend with a fault changes an array that the program holds."""
-    held = np.zeros(2)
+    counts = np.zeros(2)
 
     def f(x: torch.Tensor) -> torch.Tensor:
-        return x + len(held)
+        return x + len(counts)
 
     def adds_more(graph: torch.fx.GraphModule, inputs: list[Any]) -> Callable[..., Any]:
         def run(*values: Any) -> Any:
-            held[1] += 1
+            counts[1] += 1
             return graph(*values)
 
         return run
 
     diagnosis = dynexplore.diagnose(f, torch.ones(2), backend=adds_more, engine="torch.compile")
-    assert diagnosis.failing is not None and "`held`" in diagnosis.failing.failure
+    assert diagnosis.failing is not None and "`counts`" in diagnosis.failing.failure
 
 
 def test_what_a_wrong_call_has_changed_stays() -> None:
@@ -292,15 +292,15 @@ def test_a_tried_remedy_is_compared_by_what_the_program_holds(change: int) -> No
     class Count:
         n = 0
 
-    held = np.zeros(2)
+    counts = np.zeros(2)
 
     def ends(by: int) -> list[Any]:
         Count.n = 0
-        held[:] = 0
+        counts[:] = 0
 
         def f(x: torch.Tensor) -> torch.Tensor:
             Count.n += by
-            held[0] += by
+            counts[0] += by
             return x
 
         results = Results(9)

@@ -44,9 +44,9 @@ def finalized() -> Any:
 @dynexplore.disable
 def watched() -> Any:
     """A weak reference to it has a callback."""
-    made = Plain()
-    KEPT.append(weakref.ref(made, lambda _: EVENTS.append("ended")))
-    return made
+    target = Plain()
+    KEPT.append(weakref.ref(target, lambda _: EVENTS.append("ended")))
+    return target
 
 
 @dynexplore.disable
@@ -67,15 +67,15 @@ Make = Callable[[], Any]
 
 def local(x: torch.Tensor, make: Make) -> torch.Tensor:
     """A local variable."""
-    held = make()
+    observed = make()
     x = x + 1
     print("break")
-    return x * 2 + (held is not None)
+    return x * 2 + (observed is not None)
 
 
 def unused(x: torch.Tensor, make: Make) -> torch.Tensor:
     """A local variable that nothing reads."""
-    held = make()
+    observed = make()
     x = x + 1
     print("break")
     return x * 2
@@ -83,10 +83,10 @@ def unused(x: torch.Tensor, make: Make) -> torch.Tensor:
 
 def in_cell(x: torch.Tensor, make: Make) -> torch.Tensor:
     """A cell, and a closure over it."""
-    held = make()
+    observed = make()
 
     def is_there() -> bool:
-        return held is not None
+        return observed is not None
 
     x = x + 1
     print("break")
@@ -95,7 +95,7 @@ def in_cell(x: torch.Tensor, make: Make) -> torch.Tensor:
 
 def in_closure(x: torch.Tensor, make: Make) -> torch.Tensor:
     """Only a closure holds it."""
-    is_there = (lambda held: lambda: held is not None)(make())
+    is_there = (lambda observed: lambda: observed is not None)(make())
     x = x + 1
     print("break")
     return x * 2 + is_there()
@@ -103,8 +103,8 @@ def in_closure(x: torch.Tensor, make: Make) -> torch.Tensor:
 
 def in_list(x: torch.Tensor, make: Make) -> torch.Tensor:
     """A list and a local variable."""
-    held = make()
-    values = [held, held]
+    observed = make()
+    values = [observed, observed]
     x = x + 1
     print("break")
     return x * 2 + len(values)
@@ -130,8 +130,8 @@ def made_behind(x: torch.Tensor, make: Make) -> torch.Tensor:
     """A local variable that another break behind the first creates."""
     x = x + 1
     print("break")
-    held = make()
-    return x * 2 + (held is not None)
+    observed = make()
+    return x * 2 + (observed is not None)
 
 
 def argument(x: torch.Tensor, make: Make) -> torch.Tensor:
@@ -139,11 +139,11 @@ def argument(x: torch.Tensor, make: Make) -> torch.Tensor:
     return taking(x * 2, make())
 
 
-def taking(x: torch.Tensor, held: Any) -> torch.Tensor:
+def taking(x: torch.Tensor, observed: Any) -> torch.Tensor:
     """Break while the argument is held."""
     x = x + 1
     print("break")
-    return x * 2 + (held is not None)
+    return x * 2 + (observed is not None)
 
 
 CALLEES = [local, unused, in_cell, in_closure, in_list, in_attribute, on_stack, made_behind, argument]
@@ -185,9 +185,9 @@ def test_weakly_referenced_tensor() -> None:
     """A weak reference with a callback to a tensor that the callee holds."""
 
     def callee(x: torch.Tensor) -> torch.Tensor:
-        held = torch.ones(3)
-        watch(held)
-        return x * 2 + held.sum()
+        weights = torch.ones(3)
+        watch(weights)
+        return x * 2 + weights.sum()
 
     @dynexplore.disable
     def watch(value: Any) -> None:
@@ -205,8 +205,8 @@ def test_what_something_else_holds_is_not_released() -> None:
     """The rest of the callee and its caller stays one graph."""
 
     def callee(x: torch.Tensor) -> torch.Tensor:
-        held = kept(Plain())
-        return x * 2 + (held is not None)
+        shared = kept(Plain())
+        return x * 2 + (shared is not None)
 
     def caller(x: torch.Tensor) -> torch.Tensor:
         return callee(x * 3) + 1
@@ -216,15 +216,15 @@ def test_what_something_else_holds_is_not_released() -> None:
 
 def returns_it(x: torch.Tensor, make: Make) -> Any:
     """The result is the object."""
-    held = make()
-    return x * 2, held
+    observed = make()
+    return x * 2, observed
 
 
 def caller_of_it(x: torch.Tensor, make: Make) -> torch.Tensor:
     """The object lives on in the caller."""
-    y, held = returns_it(x * 3, make)
+    y, observed = returns_it(x * 3, make)
     EVENTS.append("behind the call")
-    return y + (held is not None)
+    return y + (observed is not None)
 
 
 def test_what_the_callee_returns_is_not_released() -> None:

@@ -187,7 +187,7 @@ def test_a_refusal_names_the_function_as_it_is_called_now() -> None:
     class Row:
         first: int
 
-    def said(function: Callable[..., Any], *args: Any) -> str:
+    def message_of(function: Callable[..., Any], *args: Any) -> str:
         try:
             function(*args)
         except TypeError as error:
@@ -195,9 +195,9 @@ def test_a_refusal_names_the_function_as_it_is_called_now() -> None:
         return "taken"
 
     def program(x: torch.Tensor, text: str) -> Any:
-        made = _named()
-        words = [said(made), said(NAMED, 1, 2), said(Row), said(Row, 1, 2)]
-        made.__qualname__ = text
-        return x + 1, [*words, said(made), made.__qualname__]
+        named = _named()
+        words = [message_of(named), message_of(NAMED, 1, 2), message_of(Row), message_of(Row, 1, 2)]
+        named.__qualname__ = text
+        return x + 1, [*words, message_of(named), named.__qualname__]
 
     assert_same_as_eager(program, torch.ones(2), "ab", then=[(torch.ones(2), "cd")])

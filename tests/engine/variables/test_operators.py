@@ -34,15 +34,15 @@ def words_of(function: Callable[[Any, Any], Any]) -> Callable[..., Any]:
 
     def program(x: torch.Tensor, number: int, real: float) -> Any:
         values = (number, real, "ab", b"ab", [1], (1,), {1}, None, x.shape, Bare())
-        said = []
+        messages = []
         for left in values:
             for right in values:
                 try:
                     function(left, right)
-                    said.append("taken")
+                    messages.append("taken")
                 except TypeError as error:
-                    said.append(str(error))
-        return x + number, said
+                    messages.append(str(error))
+        return x + number, messages
 
     return program
 
@@ -97,10 +97,10 @@ def test_an_empty_slot_says_its_name() -> None:
     """Deleting it says no more than the name (PyMember_SetOne), reading it says all."""
 
     def program(x: torch.Tensor) -> Any:
-        made = Slotted()
-        words = [deleted(made, "none"), deleted(SLOTTED, "at"), deleted(SLOTTED, "at"), deleted(made, "other")]
-        SLOTTED.at = made.at = 2
-        return x + 1, words, deleted(made, "at"), deleted(made, "at"), SLOTTED.at
+        slotted = Slotted()
+        words = [deleted(slotted, "none"), deleted(SLOTTED, "at"), deleted(SLOTTED, "at"), deleted(slotted, "other")]
+        SLOTTED.at = slotted.at = 2
+        return x + 1, words, deleted(slotted, "at"), deleted(slotted, "at"), SLOTTED.at
 
     def fill() -> None:
         SLOTTED.at = 1
@@ -112,12 +112,12 @@ def test_deletion_of_an_item_is_refused_by_the_kind_of_key() -> None:
     """An index has other words than any other key."""
 
     def program(x: torch.Tensor, n: int) -> Any:
-        said = []
+        messages = []
         for key in (n, True, "a", 1j, None, (1,)):
             try:
                 del Bare()[key]  # type: ignore[attr-defined]
             except TypeError as error:
-                said.append(str(error))
-        return x + 1, said
+                messages.append(str(error))
+        return x + 1, messages
 
     assert_same_as_eager(program, X, 2, then=[(X, 3)])

@@ -19,7 +19,7 @@ from recorded import recorded
 
 import dynexplore
 from dynexplore.engine.events import FrameEntered
-from dynexplore.engine.value_text import value_text
+from dynexplore.engine.runtime.value_text import value_text
 
 ASKED: list[str] = []
 
@@ -175,9 +175,9 @@ def test_a_recorded_call_prints_what_it_prints_alone(capfd: pytest.CaptureFixtur
 
     def program(x: torch.Tensor, number: int) -> torch.Tensor:
         y = x + number
-        held = Number(7)
+        factor = Number(7)
         print("broken")
-        return y * held
+        return y * factor
 
     expected = program(torch.ones(2), Number(3))
     assert capfd.readouterr().out == "broken\n"

@@ -12,7 +12,6 @@ Out: `value_text`, at most `limit` characters.
 from __future__ import annotations
 
 import collections
-import contextlib
 import datetime
 import decimal
 import enum
@@ -27,16 +26,8 @@ from typing import Any
 import torch
 
 from dynexplore.engine.events import clip, safe_repr, without_addresses
-from dynexplore.engine.raw_attributes import (
-    class_dict,
-    class_module,
-    class_mro,
-    has_plain_dict,
-    instance_dict,
-    is_a,
-    is_c_type,
-    module_name,
-)
+from dynexplore.engine.raw_attributes import class_dict, class_module, class_mro, is_a, module_name
+from dynexplore.engine.runtime.object_attributes import attributes_of
 
 __all__ = ["value_text"]
 
@@ -62,11 +53,11 @@ def value_text(value: object, limit: int = 240) -> str:
 
     >>> value_text([1, (torch.ones(2, 3), "a"), {"k": None}])
     "[1, (float32[2, 3] cpu, 'a'), {'k': None}]"
-    >>> class Loud:
+    >>> class Loud(list):
     ...     def __repr__(self):
     ...         print("asked")
-    >>> value_text({Loud(): Loud()})
-    '{<Loud object>: <Loud object>}'
+    >>> value_text({"loud": Loud([1])})
+    "{'loud': Loud([1])}"
     """
     parts, length = [], 0
     try:
@@ -240,15 +231,7 @@ def _object(value: Any, limit: int, depth: int) -> Iterator[str]:
 
 
 def _own_fields(value: object) -> Iterator[tuple[str, Any]]:
-    """What is in the object's `__dict__` and in its slots."""
-    cls = type(value)
-    for base in reversed(class_mro(cls)):
-        for name, descriptor in class_dict(base).items():
-            if type(descriptor) is types.MemberDescriptorType and not is_c_type(base):
-                with contextlib.suppress(AttributeError):  # an empty slot
-                    yield name, descriptor.__get__(value, cls)
-    if has_plain_dict(cls):
-        yield from ((name, item) for name, item in dict.items(instance_dict(value)) if type(name) is str)
+    return ((name, item) for name, item in attributes_of(value) if type(name) is str)
 
 
 def _is_generated_repr(method: Any) -> bool:
